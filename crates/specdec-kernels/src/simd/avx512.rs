@@ -1,0 +1,176 @@
+//! AVX-512 with VNNI: a virtual vector is one register.
+
+use std::arch::x86_64::*;
+
+use super::{LANES, Simd};
+
+/// Token that AVX-512 F, BW, VL, DQ and VNNI may be used, and all of AVX2's.
+#[derive(Copy, Clone)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// # Safety
+    /// The machine must have AVX-512 F, BW, VL, DQ, VNNI, and AVX2, FMA, F16C.
+    #[inline(always)]
+    pub(crate) unsafe fn assume() -> Avx512 {
+        Avx512(())
+    }
+}
+
+/// Methods whose body may use the intrinsics and read or write whole fixed-size arrays.
+macro_rules! methods {
+    ($(fn $name:ident(self $(, $arg:ident: $ty:ty)*) $(-> $ret:ty)? $body:block)*) => {$(
+        #[inline(always)]
+        fn $name(self $(, $arg: $ty)*) $(-> $ret)? {
+            // SAFETY: the token says that the features are there; pointers come from references
+            // to arrays of the size that is read or written.
+            unsafe { $body }
+        }
+    )*};
+}
+
+/// Reduces 16 lanes by the fixed tree; shuffles are integer ones between casts.
+macro_rules! tree {
+    ($ints:expr, $op8:ident, $op4:ident, $cast8:ident, $cast4:ident, $back4:ident) => {{
+        let (low, high) = ($ints, _mm512_extracti64x4_epi64::<1>($ints));
+        let eight = $op8($cast8(_mm512_castsi512_si256(low)), $cast8(high));
+        let (low, high) = halves!(eight, $cast8);
+        let four = $op4($cast4(low), $cast4(high));
+        let two = $op4(four, $cast4(_mm_shuffle_epi32::<0b01_00_11_10>($back4(four))));
+        $op4(two, $cast4(_mm_shuffle_epi32::<0b10_11_00_01>($back4(two))))
+    }};
+}
+
+/// The two 128-bit halves of a 256-bit vector, as integers.
+macro_rules! halves {
+    ($eight:expr, _mm256_castsi256_ps) => {
+        halves!(_mm256_castps_si256($eight), same)
+    };
+    ($eight:expr, $other:ident) => {
+        (_mm256_castsi256_si128($eight), _mm256_extracti128_si256::<1>($eight))
+    };
+}
+
+#[inline(always)]
+fn same<T>(a: T) -> T {
+    a
+}
+
+impl Simd for Avx512 {
+    type F = __m512;
+    type I = __m512i;
+    type B = __m512i;
+    type M = __mmask16;
+
+    methods! {
+        fn load(self, from: &[f32; LANES]) -> __m512 { _mm512_loadu_ps(from.as_ptr()) }
+        fn store(self, v: __m512, to: &mut [f32; LANES]) { _mm512_storeu_ps(to.as_mut_ptr(), v); }
+        fn load_f16(self, from: &[u16; LANES]) -> __m512 {
+            _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast()))
+        }
+        fn store_f16(self, v: __m512, to: &mut [u16; LANES]) {
+            let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), halves);
+        }
+        fn load_i32(self, from: &[i32; LANES]) -> __m512i { _mm512_loadu_si512(from.as_ptr().cast()) }
+        fn store_i32(self, v: __m512i, to: &mut [i32; LANES]) {
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
+        }
+        fn load_u8(self, from: &[u8; LANES]) -> __m512i {
+            _mm512_cvtepu8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
+        }
+        fn load_i8(self, from: &[i8; LANES]) -> __m512i {
+            _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
+        }
+        fn store_i8(self, v: __m512i, to: &mut [i8; LANES]) {
+            _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v));
+        }
+        fn load_bytes(self, from: &[u8; 64]) -> __m512i { _mm512_loadu_si512(from.as_ptr().cast()) }
+        fn store_bytes(self, v: __m512i, to: &mut [u8; 64]) {
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
+        }
+        fn load_u8_pairs(self, from: &[u8; 32]) -> __m512i {
+            _mm512_cvtepu8_epi16(_mm256_loadu_si256(from.as_ptr().cast()))
+        }
+
+        fn splat(self, x: f32) -> __m512 { _mm512_set1_ps(x) }
+        fn add(self, a: __m512, b: __m512) -> __m512 { _mm512_add_ps(a, b) }
+        fn sub(self, a: __m512, b: __m512) -> __m512 { _mm512_sub_ps(a, b) }
+        fn mul(self, a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
+        fn div(self, a: __m512, b: __m512) -> __m512 { _mm512_div_ps(a, b) }
+        fn sqrt(self, a: __m512) -> __m512 { _mm512_sqrt_ps(a) }
+        fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
+        fn max(self, a: __m512, b: __m512) -> __m512 { _mm512_max_ps(a, b) }
+        fn min(self, a: __m512, b: __m512) -> __m512 { _mm512_min_ps(a, b) }
+        fn abs(self, a: __m512) -> __m512 { _mm512_abs_ps(a) }
+        fn round(self, a: __m512) -> __m512 { _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(a) }
+        fn lt(self, a: __m512, b: __m512) -> __mmask16 { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
+        fn select(self, mask: __mmask16, a: __m512, b: __m512) -> __m512 {
+            _mm512_mask_blend_ps(mask, b, a)
+        }
+        fn sum(self, a: __m512) -> f32 {
+            _mm_cvtss_f32(tree!(_mm512_castps_si512(a), _mm256_add_ps, _mm_add_ps,
+                _mm256_castsi256_ps, _mm_castsi128_ps, _mm_castps_si128))
+        }
+        fn max_lane(self, a: __m512) -> f32 {
+            _mm_cvtss_f32(tree!(_mm512_castps_si512(a), _mm256_max_ps, _mm_max_ps,
+                _mm256_castsi256_ps, _mm_castsi128_ps, _mm_castps_si128))
+        }
+
+        fn to_i32(self, a: __m512) -> __m512i { _mm512_cvtps_epi32(a) }
+        fn to_f32(self, a: __m512i) -> __m512 { _mm512_cvtepi32_ps(a) }
+        fn as_bits(self, a: __m512) -> __m512i { _mm512_castps_si512(a) }
+        fn as_float(self, a: __m512i) -> __m512 { _mm512_castsi512_ps(a) }
+
+        fn splat_i32(self, x: i32) -> __m512i { _mm512_set1_epi32(x) }
+        fn add_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_add_epi32(a, b) }
+        fn sub_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_sub_epi32(a, b) }
+        fn max_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_max_epi32(a, b) }
+        fn and_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
+        fn shl_i32(self, a: __m512i, n: u32) -> __m512i {
+            _mm512_sll_epi32(a, _mm_cvtsi32_si128(n as i32))
+        }
+        fn shr_i32(self, a: __m512i, n: u32) -> __m512i {
+            _mm512_sra_epi32(a, _mm_cvtsi32_si128(n as i32))
+        }
+        fn sum_i32(self, a: __m512i) -> i32 {
+            _mm_cvtsi128_si32(tree!(a, _mm256_add_epi32, _mm_add_epi32, same, same, same))
+        }
+        fn max_lane_i32(self, a: __m512i) -> i32 {
+            _mm_cvtsi128_si32(tree!(a, _mm256_max_epi32, _mm_max_epi32, same, same, same))
+        }
+
+        fn splat_byte(self, x: u8) -> __m512i { _mm512_set1_epi8(x as i8) }
+        fn and(self, a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
+        fn or(self, a: __m512i, b: __m512i) -> __m512i { _mm512_or_si512(a, b) }
+        fn shl_b16(self, a: __m512i, n: u32) -> __m512i {
+            _mm512_sll_epi16(a, _mm_cvtsi32_si128(n as i32))
+        }
+        fn shr_b16(self, a: __m512i, n: u32) -> __m512i {
+            _mm512_srl_epi16(a, _mm_cvtsi32_si128(n as i32))
+        }
+
+        fn dot_pairs(self, acc: __m512i, w: __m512i, x: i32) -> __m512i {
+            _mm512_dpwssd_epi32(acc, w, _mm512_set1_epi32(x))
+        }
+    }
+
+    #[inline(always)]
+    fn dot<const N: usize, const CHAIN: usize>(
+        self,
+        mut acc: __m512i,
+        w: &[__m512i; N],
+        x: &[i32; N],
+    ) -> __m512i {
+        for i in 0..N {
+            // SAFETY: the token says that VNNI is there.
+            acc = unsafe { _mm512_dpbusd_epi32(acc, w[i], _mm512_set1_epi32(x[i])) };
+        }
+        acc
+    }
+
+    #[inline(always)]
+    fn dot_signed<const N: usize>(self, acc: __m512i, w: &[__m512i; N], x: &[i32; N]) -> __m512i {
+        self.dot::<N, 1>(acc, w, x)
+    }
+}

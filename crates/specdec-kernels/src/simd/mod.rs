@@ -1,0 +1,156 @@
+//! The one vocabulary that all kernels are written in: 16 virtual lanes.
+//!
+//! A value of a type that implements [`Simd`] is a token: it exists only where the instructions it
+//! stands for may run (see [`crate::level::Level::run`]), so its methods are safe. The three
+//! implementations give the same bits for every operation. What makes that true:
+//! only IEEE +, -, x, /, sqrt and fused multiply-add on floats, no approximations; reductions by
+//! one fixed binary tree (lanes i and i + 8, then i and i + 4, i + 2, i + 1); exact integers.
+//! The bits of a NaN are not covered.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use scalar::Scalar;
+
+/// Lanes of every vector.
+pub(crate) const LANES: usize = 16;
+
+/// Vector operations on 16 lanes: `F` = f32, `I` = i32, `B` = four bytes per lane.
+pub(crate) trait Simd: Copy + Send + Sync + 'static {
+    /// 16 f32.
+    type F: Copy;
+    /// 16 i32.
+    type I: Copy;
+    /// 64 bytes, four per lane, lane 0 first.
+    type B: Copy;
+    /// One truth value per lane.
+    type M: Copy;
+
+    // Loads and stores.
+    fn load(self, from: &[f32; LANES]) -> Self::F;
+    fn store(self, v: Self::F, to: &mut [f32; LANES]);
+    /// Widens IEEE half floats (exact).
+    fn load_f16(self, from: &[u16; LANES]) -> Self::F;
+    /// Rounds to IEEE half floats, ties to even.
+    fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
+    fn load_i32(self, from: &[i32; LANES]) -> Self::I;
+    fn store_i32(self, v: Self::I, to: &mut [i32; LANES]);
+    /// Widens unsigned bytes.
+    fn load_u8(self, from: &[u8; LANES]) -> Self::I;
+    /// Widens signed bytes.
+    fn load_i8(self, from: &[i8; LANES]) -> Self::I;
+    /// Keeps the low byte of every lane.
+    fn store_i8(self, v: Self::I, to: &mut [i8; LANES]);
+    fn load_bytes(self, from: &[u8; 64]) -> Self::B;
+    fn store_bytes(self, v: Self::B, to: &mut [u8; 64]);
+    /// Widens bytes 2i and 2i + 1 to the two 16-bit halves of lane i.
+    fn load_u8_pairs(self, from: &[u8; 32]) -> Self::I;
+
+    // Floats.
+    fn splat(self, x: f32) -> Self::F;
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sqrt(self, a: Self::F) -> Self::F;
+    /// a * b + c, rounded once.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// a > b ? a : b (so b where one is NaN or both are zero).
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// a < b ? a : b.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    fn abs(self, a: Self::F) -> Self::F;
+    /// To a whole number, ties to even.
+    fn round(self, a: Self::F) -> Self::F;
+    /// a < b; false on NaN.
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
+    /// mask ? a : b.
+    fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
+    /// Sum of all lanes by the fixed tree.
+    fn sum(self, a: Self::F) -> f32;
+    /// Largest lane; no lane may be NaN.
+    fn max_lane(self, a: Self::F) -> f32;
+
+    // Between floats and integers.
+    /// Rounds to i32, ties to even; NaN and what does not fit give `i32::MIN`.
+    fn to_i32(self, a: Self::F) -> Self::I;
+    fn to_f32(self, a: Self::I) -> Self::F;
+    fn as_bits(self, a: Self::F) -> Self::I;
+    fn as_float(self, a: Self::I) -> Self::F;
+
+    // Integers (wrapping).
+    fn splat_i32(self, x: i32) -> Self::I;
+    fn add_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    fn sub_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    fn max_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    fn and_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Shift to the left by `n` < 32 bits.
+    fn shl_i32(self, a: Self::I, n: u32) -> Self::I;
+    /// Shift to the right by `n` < 32 bits, filling with the sign.
+    fn shr_i32(self, a: Self::I, n: u32) -> Self::I;
+    /// Sum of all lanes.
+    fn sum_i32(self, a: Self::I) -> i32;
+    /// Largest lane.
+    fn max_lane_i32(self, a: Self::I) -> i32;
+
+    // Bytes.
+    fn splat_byte(self, x: u8) -> Self::B;
+    fn and(self, a: Self::B, b: Self::B) -> Self::B;
+    fn or(self, a: Self::B, b: Self::B) -> Self::B;
+    /// Shifts every 16-bit half of a lane to the left; mask away what crosses a byte.
+    fn shl_b16(self, a: Self::B, n: u32) -> Self::B;
+    /// Shifts every 16-bit half of a lane to the right, filling with zeros.
+    fn shr_b16(self, a: Self::B, n: u32) -> Self::B;
+
+    // Exact integer products.
+    /// acc + the sum over the N vectors of w[i] (unsigned bytes) times the four signed bytes of
+    /// x[i], per lane.
+    ///
+    /// AVX2 adds `CHAIN` products of byte pairs in 16 bits before it widens, so
+    /// `CHAIN * 2 * max(w) * 127` must be at most 32,767: 8 / 4 / 2 for weights of 4 / 5 / 6 bits,
+    /// with x in [-127, 127].
+    fn dot<const N: usize, const CHAIN: usize>(
+        self,
+        acc: Self::I,
+        w: &[Self::B; N],
+        x: &[i32; N],
+    ) -> Self::I;
+    /// The same for signed weights that are stored plus 128; `acc` must be -128 times the sum of
+    /// all bytes of x, which levels that multiply the stored bytes need and the others leave out.
+    /// x in [-127, 127].
+    fn dot_signed<const N: usize>(self, acc: Self::I, w: &[Self::B; N], x: &[i32; N]) -> Self::I;
+    /// acc + the products of the two signed 16-bit halves of w and of x, per lane.
+    fn dot_pairs(self, acc: Self::I, w: Self::I, x: i32) -> Self::I;
+
+    /// 2^n, for n in -126..=127.
+    #[inline(always)]
+    fn pow2(self, n: Self::I) -> Self::F {
+        self.as_float(self.shl_i32(self.add_i32(n, self.splat_i32(127)), 23))
+    }
+
+    #[inline(always)]
+    fn zero(self) -> Self::F {
+        self.splat(0.0)
+    }
+
+    /// Up to 16 values, zeros behind them.
+    #[inline(always)]
+    fn load_tail(self, from: &[f32]) -> Self::F {
+        let mut lanes = [0.0; LANES];
+        lanes[..from.len()].copy_from_slice(from);
+        self.load(&lanes)
+    }
+
+    /// Stores the first `to.len()` <= 16 lanes.
+    #[inline(always)]
+    fn store_tail(self, v: Self::F, to: &mut [f32]) {
+        let mut lanes = [0.0; LANES];
+        self.store(v, &mut lanes);
+        to.copy_from_slice(&lanes[..to.len()]);
+    }
+}
