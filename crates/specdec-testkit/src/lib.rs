@@ -1,1 +1,3 @@
-//! See ARCHITECTURE.md.
+//! Test support for specdec-rs, never published. See ARCHITECTURE.md.
+
+pub mod gguf;
