@@ -1,0 +1,82 @@
+//! GGUF (little-endian, versions 2 and 3), the container format of ggml:
+//! `magic, version, tensor count, entry count, entries, tensor infos, padding, tensor data`.
+//!
+//! The reader trusts nothing: every count and length is compared with the bytes that are there
+//! before memory is taken for it, so its memory is bounded by the size of the header. Files are
+//! read by position, never mapped: a file that shrinks is an error, not a signal.
+
+mod cursor;
+mod field;
+mod header;
+mod source;
+mod tensor;
+mod types;
+mod value;
+
+pub use header::Header;
+pub use source::ReadAt;
+pub use tensor::TensorInfo;
+pub use types::TensorType;
+pub use value::{FromValue, Numbers, Strings, Value};
+
+use super::LoadError;
+use field::Field;
+use std::{
+    fs::File,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+/// An open GGUF file: its checked header, and its tensors on demand.
+#[derive(Debug)]
+pub struct Gguf {
+    path: PathBuf,
+    file: File,
+    header: Header,
+}
+
+impl Gguf {
+    /// Opens a file and checks its header.
+    ///
+    /// # Errors
+    /// [`LoadError::NotFound`], [`LoadError::NotAFile`], or whatever [`Header::read`] finds.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let path = path.as_ref().to_path_buf();
+        let failed = |source: std::io::Error| match source.kind() {
+            ErrorKind::NotFound => LoadError::NotFound { path: path.clone() },
+            _ => LoadError::Open { path: path.clone(), source },
+        };
+        // Asked before opening: to open a pipe would wait for its writer.
+        if !std::fs::metadata(&path).map_err(failed)?.is_file() {
+            return Err(LoadError::NotAFile { path });
+        }
+        let file = File::open(&path).map_err(failed)?;
+        let header = Header::read(&file)?;
+        Ok(Self { path, file, header })
+    }
+
+    /// The path as given to [`Gguf::open`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The checked header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Reads the bytes of a tensor, as they stand in the file, into `bytes` (replaced; its
+    /// capacity is reused).
+    ///
+    /// # Errors
+    /// [`LoadError::Read`] if the file has changed since its header was read, or the disk fails.
+    pub fn read_tensor(&self, tensor: &TensorInfo, bytes: &mut Vec<u8>) -> Result<(), LoadError> {
+        let length = usize::try_from(tensor.bytes).unwrap_or(usize::MAX);
+        bytes.resize(length, 0);
+        self.file.read_exact_at(bytes, tensor.offset).map_err(|source| LoadError::Read {
+            offset: tensor.offset,
+            field: Field::Data(&tensor.name).to_string(),
+            source,
+        })
+    }
+}
