@@ -1,0 +1,180 @@
+//! [`Draws`] and [`Chances`]: where a verifier gets its randomness from. Production has two families
+//! of keyed numbers, [`Independent`] and [`Coupled`]; tests put an enumerator of all branches in
+//! their place.
+
+use crate::rng::{Counter, Key, philox, uniform};
+use crate::{Law, TokenId, math};
+
+/// What a number is drawn for. Numbers of different purposes never share a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    /// The ratio test of a drafted token.
+    Accept = 1,
+    /// A token from what the rejected children have left of the target's law.
+    Residual = 2,
+    /// A token from the target's own law: the one after a fully accepted path, and every token of
+    /// the matching verifier.
+    Target = 3,
+    /// A token from a draft law.
+    Draft = 4,
+}
+
+/// Purpose word of [`Coupled`], whose counters must differ from all of [`Independent`]'s.
+const COUPLED: u32 = 5;
+
+/// One draw within a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Draw {
+    /// What for.
+    pub purpose: Purpose,
+    /// 0 for the context, i + 1 for node i of the tree.
+    pub node: u32,
+    /// Which one, where a purpose needs several numbers at one node.
+    pub draw: u32,
+}
+
+impl Draw {
+    /// The first draw for `purpose` at `node` (`None`: the context).
+    pub fn at(purpose: Purpose, node: Option<usize>) -> Self {
+        Self { purpose, node: node.map_or(0, |i| i as u32 + 1), draw: 0 }
+    }
+}
+
+/// Tokens drawn from laws: all the randomness of drafters and of the matching verifier.
+pub trait Draws<N> {
+    /// A token drawn from `law`; `position` is the absolute index (from 0) of that token in
+    /// prompt + output.
+    fn draw(&mut self, draw: Draw, position: usize, law: &Law<N>) -> TokenId;
+}
+
+/// Draws and ratio tests, all independent of each other: the randomness of rejection verifiers.
+///
+/// [`Coupled`] is no `Chances` on purpose: a residual drawn with the noise that the draft has used
+/// is biased, so the two families must not meet.
+pub trait Chances<N>: Draws<N> {
+    /// True with probability min(1, p / q); never where p is 0.
+    fn accept(&mut self, draw: Draw, p: &N, q: &N) -> bool;
+}
+
+/// Numbers for the rejection family: one for each (committed length, purpose, node, draw).
+///
+/// The committed length grows with every step, so no counter is used twice. Keyed by position alone
+/// it would be, after a rejection, and verifiers that decide bottom-up would be biased.
+#[derive(Debug, Clone, Copy)]
+pub struct Independent {
+    /// Whose numbers.
+    pub key: Key,
+    /// Tokens of prompt + output at the start of the step.
+    pub committed: u32,
+}
+
+impl Independent {
+    /// The counter of a draw; all distinct for distinct (sample, committed, draw).
+    pub fn counter(&self, draw: Draw) -> Counter {
+        debug_assert!(draw.draw < 1 << 24, "draw index {} does not fit 24 bits", draw.draw);
+        [(draw.purpose as u32) << 24 | draw.draw, draw.node, self.committed, self.key.sample]
+    }
+
+    /// The number of a draw, in (0, 1).
+    pub fn uniform(&self, draw: Draw) -> f64 {
+        let [low, high, ..] = philox(self.counter(draw), self.key.words());
+        uniform(low, high)
+    }
+}
+
+impl Chances<f64> for Independent {
+    fn accept(&mut self, draw: Draw, p: &f64, q: &f64) -> bool {
+        accept(self.uniform(draw), *p, *q)
+    }
+}
+
+impl Draws<f64> for Independent {
+    fn draw(&mut self, draw: Draw, _position: usize, law: &Law<f64>) -> TokenId {
+        invert(self.uniform(draw), law)
+    }
+}
+
+/// The ratio test, without a division: u * q < p. Strict, so that p = 0 never passes.
+pub fn accept(u: f64, p: f64, q: f64) -> bool {
+    u * q < p
+}
+
+/// The token at quantile `u` in (0, 1) of `law`: the first whose cumulated weight exceeds
+/// u * total. Never one of weight 0.
+pub fn invert(u: f64, law: &Law<f64>) -> TokenId {
+    let target = u * law.total();
+    let mut mass = 0.0;
+    let mut last = 0;
+    for (token, &weight) in law.iter().filter(|(_, weight)| **weight > 0.0) {
+        mass += weight;
+        last = token;
+        if target < mass {
+            break;
+        }
+    }
+    // Rounding may leave the whole mass a hair under the target: then the last possible token.
+    last
+}
+
+/// Drafter-invariant noise (Daliri, Musco, Suresh, arXiv:2408.07978), keyed by (absolute position,
+/// token): draft, target and later steps see the same noise, so a seeded text is a function of the
+/// target's laws alone.
+///
+/// The token drawn is the arg min over x of -ln(u) / weight(x), u being the noise of x: an
+/// exponential race, the same as the arg max of log p + Gumbel noise.
+#[derive(Debug, Clone, Copy)]
+pub struct Coupled {
+    /// Whose noise.
+    pub key: Key,
+}
+
+impl Coupled {
+    /// The counter of the two tokens 2 * `pair` and 2 * `pair` + 1.
+    pub fn counter(&self, position: usize, pair: u32) -> Counter {
+        [COUPLED << 24 | pair, position as u32, (position as u64 >> 32) as u32, self.key.sample]
+    }
+
+    /// The noise of (position, token), in (0, 1).
+    pub fn uniform(&self, position: usize, token: TokenId) -> f64 {
+        self.pair(position, token / 2)[(token % 2) as usize]
+    }
+
+    /// The winner of the race at `position` for the weights of `law`.
+    pub fn race(&self, position: usize, law: &Law<f64>) -> TokenId {
+        let mut best = f64::INFINITY;
+        let mut winner = 0;
+        let mut block = (u32::MAX, [0.0; 2]);
+        for (token, &weight) in law.iter().filter(|(_, weight)| **weight > 0.0) {
+            if block.0 != token / 2 {
+                block = (token / 2, self.pair(position, token / 2));
+            }
+            let u = block.1[(token % 2) as usize];
+            // -ln u >= 1 - u: most tokens need no logarithm. The slack keeps the rounding of this
+            // test from dropping a winner, so the result is that of the race run in full.
+            if 1.0 - u > best * weight * (1.0 + 1e-15) {
+                continue;
+            }
+            let score = exponential(u) / weight;
+            if score < best {
+                (best, winner) = (score, token);
+            }
+        }
+        winner
+    }
+
+    fn pair(&self, position: usize, pair: u32) -> [f64; 2] {
+        let [a, b, c, d] = philox(self.counter(position, pair), self.key.words());
+        [uniform(a, b), uniform(c, d)]
+    }
+}
+
+/// -ln u, never below its bound 1 - u.
+fn exponential(u: f64) -> f64 {
+    (-math::ln(u)).max(1.0 - u)
+}
+
+impl Draws<f64> for Coupled {
+    fn draw(&mut self, _draw: Draw, position: usize, law: &Law<f64>) -> TokenId {
+        self.race(position, law)
+    }
+}

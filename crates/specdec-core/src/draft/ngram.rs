@@ -1,0 +1,128 @@
+//! Prompt lookup (Saxena 2023): what followed the last time this was said?
+
+use super::{Budget, Drafter};
+use crate::{DraftTree, Origin, ParameterError, TokenId};
+
+/// Proposes what followed earlier occurrences of the context's last tokens.
+///
+/// The rule. An *occurrence* is a place e < length at which the context's last m tokens also end,
+/// m being at most `max`. Occurrences with m >= `min` are tried longest m first, the most recent e
+/// first among equal m. The continuation of e copies on from there, and where it reaches the end of
+/// the context it goes on with its own tokens (as LZ77 copies), so periodic text is continued for
+/// as long as the budget allows. The first `branching` different continuations are merged into one
+/// tree in that order; a shared beginning is one path.
+///
+/// The work is linear in the length of the context.
+#[derive(Debug, Clone)]
+pub struct Ngram {
+    min: usize,
+    max: usize,
+    branching: usize,
+    lengths: Vec<usize>,
+}
+
+impl Ngram {
+    /// Matches of `min` to `max` tokens (1 <= `min` <= `max`), `branching` >= 1 continuations.
+    ///
+    /// # Errors
+    /// Names the parameter that is out of range, in vLLM's words.
+    pub fn new(min: usize, max: usize, branching: usize) -> Result<Self, ParameterError> {
+        let error = |name, found: usize, expected| {
+            Err(ParameterError { name, found: found.to_string(), expected })
+        };
+        if min == 0 {
+            return error("prompt_lookup_min", min, "at least 1");
+        }
+        if max < min {
+            return error("prompt_lookup_max", max, "at least prompt_lookup_min");
+        }
+        if branching == 0 {
+            return error("branching_factor", branching, "at least 1");
+        }
+        Ok(Self { min, max, branching, lengths: Vec::new() })
+    }
+
+    /// Ends of the occurrences, in the order of the rule.
+    fn occurrences(&mut self, context: &[TokenId]) -> Vec<usize> {
+        common_suffixes(context, &mut self.lengths);
+        let longest = |end: usize| self.lengths[end].min(self.max);
+        // Buckets by match length: two passes, however many matches there are.
+        let mut starts = vec![0; self.max.min(context.len()) + 2];
+        let ends = || (1..context.len()).rev().filter(|&end| longest(end) >= self.min);
+        ends().for_each(|end| starts[longest(end)] += 1);
+        let mut total = 0;
+        for start in starts.iter_mut().rev() {
+            (*start, total) = (total, total + *start);
+        }
+        let mut sorted = vec![0; total];
+        for end in ends() {
+            let slot = &mut starts[longest(end)];
+            sorted[*slot] = end;
+            *slot += 1;
+        }
+        sorted
+    }
+}
+
+impl Drafter for Ngram {
+    fn propose(&mut self, context: &[TokenId], budget: Budget) -> DraftTree {
+        let mut tree = DraftTree::new();
+        if budget.depth == 0 {
+            return tree;
+        }
+        let mut branches = 0;
+        for end in self.occurrences(context) {
+            if branches == self.branching || tree.len() >= budget.nodes {
+                break;
+            }
+            branches += usize::from(merge(&mut tree, context, end, budget));
+        }
+        tree
+    }
+
+    fn commit(&mut self, _tokens: &[TokenId]) {}
+
+    fn reset(&mut self) {}
+}
+
+/// Adds the continuation from `end` to the tree; whether it had anything new.
+fn merge(tree: &mut DraftTree, context: &[TokenId], end: usize, budget: Budget) -> bool {
+    let before = tree.len();
+    let period = context.len() - end;
+    let mut parent = None;
+    for i in 0..budget.depth {
+        let token = context[end + i % period];
+        parent = match tree.child_with(parent, token) {
+            Some(child) => Some(child),
+            None if tree.len() == budget.nodes => break,
+            None => match tree.push(parent, token, Origin::Deterministic) {
+                Ok(child) => Some(child),
+                Err(_) => break,
+            },
+        };
+    }
+    tree.len() > before
+}
+
+/// `lengths[end]` = how many tokens the context's beginnings `..end` and the whole context have in
+/// common at their ends: the Z-function of the reversed context, in linear time.
+fn common_suffixes(context: &[TokenId], lengths: &mut Vec<usize>) {
+    let n = context.len();
+    lengths.clear();
+    lengths.resize(n + 1, 0);
+    // [low, high): the match that reaches furthest to the left so far, as offsets from the end.
+    let (mut low, mut high) = (0, 0);
+    for shift in 1..n {
+        let mut common = 0;
+        if shift < high {
+            common = lengths[n - (shift - low)].min(high - shift);
+        }
+        while shift + common < n && context[n - 1 - shift - common] == context[n - 1 - common] {
+            common += 1;
+        }
+        lengths[n - shift] = common;
+        if shift + common > high {
+            (low, high) = (shift, shift + common);
+        }
+    }
+}

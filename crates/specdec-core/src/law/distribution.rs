@@ -1,0 +1,121 @@
+//! [`Law`]: the distribution of one token, as verifiers see it.
+
+use crate::{LawError, Number, TokenId};
+
+/// The distribution of one token: non-negative weights over ascending ids, and their sum.
+///
+/// The weights need not be normalised: the probability of x is `weight(x) / total`. A dense law
+/// covers ids `0..len`; a sparse one lists its ids, all others have probability 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Law<N = f64> {
+    /// Ids of the weights; empty when `dense`.
+    ids: Vec<TokenId>,
+    dense: bool,
+    weights: Vec<N>,
+    total: N,
+}
+
+impl<N: Number> Law<N> {
+    /// All of the probability on one token.
+    pub fn one_hot(token: TokenId) -> Self {
+        Self { ids: vec![token], dense: false, weights: vec![N::one()], total: N::one() }
+    }
+
+    /// Weights of the tokens `0..weights.len()`.
+    ///
+    /// # Errors
+    /// A weight that is NaN, infinite or negative; no positive weight.
+    pub fn from_dense(weights: Vec<N>) -> Result<Self, LawError> {
+        let total = check(&weights, |i| i as TokenId)?;
+        Ok(Self { ids: Vec::new(), dense: true, weights, total })
+    }
+
+    /// Weights of the tokens `ids`, which must ascend.
+    ///
+    /// # Errors
+    /// As [`Law::from_dense`]; ids that do not ascend; another number of ids than of weights.
+    pub fn from_sparse(ids: Vec<TokenId>, weights: Vec<N>) -> Result<Self, LawError> {
+        if ids.len() != weights.len() {
+            return Err(LawError::Length { ids: ids.len(), weights: weights.len() });
+        }
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(LawError::Order { previous: pair[0], next: pair[1] });
+        }
+        let total = check(&weights, |i| ids[i])?;
+        Ok(Self { ids, dense: false, weights, total })
+    }
+
+    /// Probability of `token`.
+    pub fn prob(&self, token: TokenId) -> N {
+        self.weight(token) / self.total.clone()
+    }
+
+    /// Weight of `token`: its probability times [`Law::total`].
+    pub fn weight(&self, token: TokenId) -> N {
+        let index =
+            if self.dense { Some(token as usize) } else { self.ids.binary_search(&token).ok() };
+        index.and_then(|i| self.weights.get(i)).cloned().unwrap_or_else(N::zero)
+    }
+
+    /// Sum of all weights, always positive.
+    pub fn total(&self) -> &N {
+        &self.total
+    }
+
+    /// Tokens and weights by ascending id; weights of 0 may occur.
+    pub fn iter(&self) -> impl Iterator<Item = (TokenId, &N)> {
+        self.weights.iter().enumerate().map(|(i, weight)| (self.id(i), weight))
+    }
+
+    /// Number of weights held, an upper bound of the number of possible tokens.
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Always false: a law holds at least one token.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// The only possible token, if there is just one.
+    pub fn only_token(&self) -> Option<TokenId> {
+        let mut possible = self.iter().filter(|(_, weight)| **weight > N::zero());
+        let first = possible.next()?.0;
+        possible.next().is_none().then_some(first)
+    }
+
+    /// Whether one token has all of the probability.
+    pub fn is_one_hot(&self) -> bool {
+        self.only_token().is_some()
+    }
+
+    fn id(&self, index: usize) -> TokenId {
+        if self.dense { index as TokenId } else { self.ids[index] }
+    }
+}
+
+impl Law<f64> {
+    /// Lets `fill` write a law into this one's buffers, so that a law per row costs no allocation.
+    pub(crate) fn rewrite(
+        &mut self,
+        fill: impl FnOnce(&mut Vec<TokenId>, &mut Vec<f64>) -> (bool, f64),
+    ) {
+        self.ids.clear();
+        self.weights.clear();
+        (self.dense, self.total) = fill(&mut self.ids, &mut self.weights);
+    }
+}
+
+/// The sum of the weights, once all of them are usable.
+fn check<N: Number>(weights: &[N], id: impl Fn(usize) -> TokenId) -> Result<N, LawError> {
+    let usable = |weight: &N| weight.is_finite() && *weight >= N::zero();
+    if let Some(i) = weights.iter().position(|weight| !usable(weight)) {
+        return Err(LawError::Weight { token: id(i), value: format!("{:?}", weights[i]) });
+    }
+    let total = N::sum(weights);
+    if total > N::zero() && total.is_finite() {
+        Ok(total)
+    } else {
+        Err(LawError::NoToken { len: weights.len() })
+    }
+}

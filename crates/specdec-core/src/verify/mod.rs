@@ -1,0 +1,91 @@
+//! Walking the draft tree with the target's law: which tokens stay, and which one comes next.
+//!
+//! What every verifier here owes: whatever the drafter, the tokens it emits (the accepted path and
+//! the token drawn after it) have exactly the law that plain decoding gives them, and nothing is
+//! asked of a law that plain decoding would not have asked.
+
+pub mod matching;
+pub mod standard;
+
+use crate::chances::{Coupled, Independent};
+use crate::rng::Key;
+use crate::{DraftTree, Law, LawError, Number, TokenId};
+
+/// The target's laws at the places of a tree, built when asked for: unvisited nodes cost nothing.
+pub trait Laws<N = f64> {
+    /// The law of the token that follows `node` (`None`: the context).
+    ///
+    /// # Errors
+    /// The row of logits at that place is no law.
+    fn at(&mut self, node: Option<usize>) -> Result<&Law<N>, LawError>;
+}
+
+/// Why a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Walk {
+    /// No child of the last node was accepted.
+    Rejected,
+    /// There was nothing to accept: the tree is empty.
+    NoDraft,
+    /// The path reached a leaf.
+    AllAccepted,
+}
+
+/// What a step emits: the tokens of `path`, then `next`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Accepted nodes, from a child of the context downwards.
+    pub path: Vec<usize>,
+    /// The token drawn after them: corrected after a rejection, else a bonus.
+    pub next: TokenId,
+    /// Why the walk ended.
+    pub walk: Walk,
+}
+
+/// How a tree is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// [`matching`] on one-hot laws: descend while the arg max is proposed.
+    Greedy,
+    /// [`matching`] with the noise of [`Coupled`]: the text depends on seed and target alone.
+    Coupled,
+    /// [`standard`] with [`Independent`] numbers: ratio test, residuals.
+    Standard,
+}
+
+impl Method {
+    /// Verifies `tree` after a context of `position` tokens, with the numbers of `key`.
+    ///
+    /// Method and randomness belong together, so they are chosen together: a ratio test on coupled
+    /// noise would be biased.
+    ///
+    /// # Errors
+    /// What `laws` reports.
+    pub fn verify(
+        self,
+        tree: &DraftTree,
+        laws: &mut dyn Laws,
+        position: usize,
+        key: Key,
+    ) -> Result<Outcome, LawError> {
+        match self {
+            Self::Greedy | Self::Coupled => {
+                matching::verify(tree, laws, position, &mut Coupled { key })
+            }
+            Self::Standard => {
+                let mut chances = Independent { key, committed: position as u32 };
+                standard::verify(tree, laws, position, &mut chances)
+            }
+        }
+    }
+}
+
+/// Why a walk that was not rejected ended after `path`.
+fn end<N: Number>(tree: &DraftTree<N>, path: &[usize]) -> Walk {
+    let children = tree.children(path.last().copied());
+    match (children.is_empty(), path.is_empty()) {
+        (false, _) => Walk::Rejected,
+        (true, true) => Walk::NoDraft,
+        (true, false) => Walk::AllAccepted,
+    }
+}
