@@ -7,17 +7,23 @@
 //!
 //! All unsafe code of the workspace lives here, behind safe functions.
 
+#[allow(dead_code, reason = "products, their reader, land next")]
+mod acts;
 mod cpu;
-#[allow(dead_code, reason = "the kernels that need it land next")]
 mod disjoint;
-#[allow(dead_code, reason = "the kernels that need it land next")]
+#[allow(dead_code, unused_imports, reason = "packing, their reader, lands next")]
+mod format;
 mod level;
+mod matrix;
 mod pool;
 #[allow(dead_code, reason = "the kernels that need each operation land one by one")]
 mod simd;
 mod threads;
 
+pub use acts::{Acts, Forms};
 pub use cpu::{Cpu, CpuError};
+pub use format::{Activation, Format, dequantise};
 pub use level::{Level, UnknownLevel};
+pub use matrix::MatrixError;
 pub use pool::{Pool, PoolError};
 pub use threads::available_threads;

@@ -1,0 +1,175 @@
+//! Activations: rows of single precision and the signed bytes that quantised products read.
+//!
+//! A block of 32 or 256 values is stored as q in [-127, 127] and one scale, max|x| / 127:
+//! x ~ scale * q, q = x / scale rounded to nearest, ties to even. A block whose scale would be no
+//! normal number counts as zeros. A NaN or an infinity makes every product with its block NaN.
+
+mod quantise;
+
+use crate::cpu::Cpu;
+use crate::disjoint::Disjoint;
+use crate::level::Kernel;
+use crate::pool::PoolError;
+use crate::simd::Simd;
+
+/// Which quantised forms a set of rows keeps beside single precision.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Forms {
+    /// Signed bytes, one scale for every 32 (read by Q4_1, Q5_0, Q8_0).
+    pub int8x32: bool,
+    /// Signed bytes, one scale for every 256 (read by Q4_K, Q6_K).
+    pub int8x256: bool,
+}
+
+/// 64 values in two blocks of 32. Four consecutive bytes make a word, the first one lowest.
+#[derive(Copy, Clone, Default)]
+#[repr(C, align(32))]
+pub(crate) struct Pair {
+    pub(crate) words: [[i32; 8]; 2],
+    pub(crate) scale: [f32; 2],
+    /// scale * the sum of q: what a format's added constant is multiplied by.
+    pub(crate) sum: [f32; 2],
+    /// -16 * the sum of q: corrects codes that are stored plus 16.
+    pub(crate) less16: [i32; 2],
+}
+
+/// A block of 256 values.
+#[derive(Copy, Clone, Default)]
+#[repr(C, align(32))]
+pub(crate) struct Super {
+    pub(crate) words: [[i32; 8]; 8],
+    /// Sums of q over runs of 32, two of 16 bits in a word, the first one lowest.
+    pub(crate) sums: [i32; 4],
+    /// -32 * the sum of q over runs of 16: corrects codes that are stored plus 32.
+    pub(crate) less32: [i32; 16],
+    pub(crate) scale: f32,
+}
+
+/// Activation rows of one width.
+pub struct Acts {
+    max_rows: usize,
+    cols: usize,
+    values: Vec<f32>,
+    pairs: Vec<Pair>,
+    supers: Vec<Super>,
+    pairs_per_row: usize,
+    supers_per_row: usize,
+}
+
+impl Acts {
+    /// Room for `max_rows` rows of `cols` values, all zero.
+    pub fn new(max_rows: usize, cols: usize, forms: Forms) -> Acts {
+        let pairs_per_row = if forms.int8x32 { cols.div_ceil(64) } else { 0 };
+        let supers_per_row = if forms.int8x256 { cols.div_ceil(256) } else { 0 };
+        Acts {
+            max_rows,
+            cols,
+            values: vec![0.0; max_rows * cols],
+            pairs: vec![Pair::default(); max_rows * pairs_per_row],
+            supers: vec![Super::default(); max_rows * supers_per_row],
+            pairs_per_row,
+            supers_per_row,
+        }
+    }
+
+    /// Values of a row.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Rows there is room for.
+    pub fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    /// Row `i` in single precision.
+    pub fn row(&self, i: usize) -> &[f32] {
+        &self.values[i * self.cols..][..self.cols]
+    }
+
+    /// The first `n` rows in single precision, to be written; call [`Acts::quantise`] after.
+    pub fn rows_mut(&mut self, n: usize) -> &mut [f32] {
+        &mut self.values[..n * self.cols]
+    }
+
+    /// Brings the quantised forms of the first `rows` rows up to date with single precision.
+    ///
+    /// # Errors
+    /// As [`crate::Pool::run`].
+    pub fn quantise(&mut self, cpu: &Cpu, rows: usize) -> Result<(), PoolError> {
+        let split = self.split(rows);
+        cpu.pool.run(rows, &|i| {
+            // SAFETY: every tile takes its own row.
+            cpu.level.run(Quantise(unsafe { split.row(i) }));
+        })
+    }
+
+    /// The first `rows` rows, to be written by several threads.
+    pub(crate) fn split(&mut self, rows: usize) -> Rows<'_> {
+        assert!(rows <= self.max_rows, "{rows} rows in room for {}", self.max_rows);
+        Rows {
+            cols: self.cols,
+            pairs_per_row: self.pairs_per_row,
+            supers_per_row: self.supers_per_row,
+            values: Disjoint::new(&mut self.values),
+            pairs: Disjoint::new(&mut self.pairs),
+            supers: Disjoint::new(&mut self.supers),
+        }
+    }
+
+    /// Row `i` as pairs of blocks of 32; empty without that form.
+    pub(crate) fn pairs(&self, i: usize) -> &[Pair] {
+        &self.pairs[i * self.pairs_per_row..][..self.pairs_per_row]
+    }
+
+    /// Row `i` as blocks of 256; empty without that form.
+    pub(crate) fn supers(&self, i: usize) -> &[Super] {
+        &self.supers[i * self.supers_per_row..][..self.supers_per_row]
+    }
+}
+
+/// Rows that are handed out one by one.
+pub(crate) struct Rows<'a> {
+    cols: usize,
+    pairs_per_row: usize,
+    supers_per_row: usize,
+    values: Disjoint<'a, f32>,
+    pairs: Disjoint<'a, Pair>,
+    supers: Disjoint<'a, Super>,
+}
+
+impl Rows<'_> {
+    /// Row `i`.
+    ///
+    /// # Safety
+    /// A row may be held only once at a time.
+    pub(crate) unsafe fn row(&self, i: usize) -> Row<'_> {
+        let range = |len: usize| i * len..(i + 1) * len;
+        // SAFETY: rows do not overlap, and the caller holds this one once.
+        unsafe {
+            Row {
+                values: self.values.part(range(self.cols)),
+                pairs: self.pairs.part(range(self.pairs_per_row)),
+                supers: self.supers.part(range(self.supers_per_row)),
+            }
+        }
+    }
+}
+
+/// One row, to be written: fill `values`, then call `quantise`.
+pub(crate) struct Row<'a> {
+    pub(crate) values: &'a mut [f32],
+    pairs: &'a mut [Pair],
+    supers: &'a mut [Super],
+}
+
+struct Quantise<'a>(Row<'a>);
+
+impl Kernel for Quantise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        self.0.quantise(s);
+    }
+}

@@ -1,0 +1,189 @@
+//! From single precision to signed bytes.
+
+use super::{Pair, Row, Super};
+use crate::simd::{LANES, Simd};
+
+impl Row<'_> {
+    /// Brings the quantised forms up to date with `values`.
+    #[inline(always)]
+    pub(crate) fn quantise<S: Simd>(&mut self, s: S) {
+        for (pair, values) in self.pairs.iter_mut().zip(self.values.chunks(64)) {
+            quantise_pair(s, values, pair);
+        }
+        for (block, values) in self.supers.iter_mut().zip(self.values.chunks(256)) {
+            quantise_super(s, values, block);
+        }
+    }
+}
+
+/// Sixteen values from `at` on, zeros behind the end.
+#[inline(always)]
+fn lanes<S: Simd>(s: S, values: &[f32], at: usize) -> S::F {
+    let rest = values.get(at..).unwrap_or_default();
+    match rest.first_chunk::<LANES>() {
+        Some(whole) => s.load(whole),
+        None => s.load_tail(rest),
+    }
+}
+
+/// The scale of a block and what its values are divided by.
+#[inline(always)]
+fn scale<S: Simd, const N: usize>(s: S, x: &[S::F; N]) -> (f32, S::F) {
+    // As integers, magnitudes are ordered with infinity and NaN on top, so neither gets lost.
+    let magnitude = s.splat_i32(0x7fff_ffff);
+    let mut largest = s.splat_i32(0);
+    for &x in x {
+        largest = s.max_i32(largest, s.and_i32(s.as_bits(x), magnitude));
+    }
+    let scale = f32::from_bits(s.max_lane_i32(largest) as u32) / 127.0;
+    if scale < f32::MIN_POSITIVE {
+        // Values this small round to zero when they are divided by one.
+        (0.0, s.splat(1.0))
+    } else {
+        (scale, s.splat(scale))
+    }
+}
+
+/// Quantises 16 values, stores them as four words and returns their sum.
+#[inline(always)]
+fn store<S: Simd>(s: S, x: S::F, divisor: S::F, words: &mut [i32]) -> i32 {
+    let mut bytes = [0_i8; LANES];
+    s.store_i8(s.to_i32(s.div(x, divisor)), &mut bytes);
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
+        *word = i32::from_le_bytes(bytes.map(|b| b as u8));
+    }
+    s.sum_i32(s.load_i8(&bytes))
+}
+
+#[inline(always)]
+fn quantise_pair<S: Simd>(s: S, values: &[f32], pair: &mut Pair) {
+    for block in 0..2 {
+        let x = [lanes(s, values, block * 32), lanes(s, values, block * 32 + 16)];
+        let (scale, divisor) = scale(s, &x);
+        let (low, high) = pair.words[block].split_at_mut(4);
+        let sum = store(s, x[0], divisor, low) + store(s, x[1], divisor, high);
+        pair.scale[block] = scale;
+        pair.sum[block] = scale * sum as f32;
+        pair.less16[block] = -16 * sum;
+    }
+}
+
+#[inline(always)]
+fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
+    let mut x = [s.zero(); 16];
+    for (i, x) in x.iter_mut().enumerate() {
+        *x = lanes(s, values, i * LANES);
+    }
+    let (scale, divisor) = scale(s, &x);
+    block.scale = scale;
+    for (i, words) in block.words.as_flattened_mut().chunks_exact_mut(4).enumerate() {
+        block.less32[i] = -32 * store(s, x[i], divisor, words);
+    }
+    for (i, sums) in block.sums.iter_mut().enumerate() {
+        let run = |j: usize| (block.less32[2 * j] + block.less32[2 * j + 1]) / -32;
+        *sums = run(2 * i) & 0xffff | run(2 * i + 1) << 16;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::acts::{Acts, Forms};
+    use crate::cpu::Cpu;
+    use crate::level::Level;
+
+    const BOTH: Forms = Forms { int8x32: true, int8x256: true };
+
+    fn quantised(level: Level, row: &[f32]) -> Acts {
+        let mut acts = Acts::new(1, row.len(), BOTH);
+        acts.rows_mut(1).copy_from_slice(row);
+        let cpu = Cpu::with_level(1, level).expect("an available level");
+        acts.quantise(&cpu, 1).expect("one thread");
+        acts
+    }
+
+    fn bytes(words: &[i32]) -> Vec<i8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).map(|b| b as i8).collect()
+    }
+
+    /// The definition, one value at a time.
+    fn expected(block: &[f32]) -> (f32, Vec<i8>) {
+        let scale = block.iter().fold(0.0, |m: f32, x| m.max(x.abs())) / 127.0;
+        if scale < f32::MIN_POSITIVE {
+            return (0.0, vec![0; block.len()]);
+        }
+        (scale, block.iter().map(|x| (x / scale).round_ties_even() as i8).collect())
+    }
+
+    fn ramp(len: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i * 7919 % 1009) as f32 - 500.0) * 1.1_f32.powi(i as i32 % 40)).collect()
+    }
+
+    #[test]
+    fn blocks_follow_the_definition_at_every_level() {
+        // 300 leaves tails in both forms.
+        let row = ramp(300);
+        let mut padded = row.clone();
+        padded.resize(512, 0.0);
+        for level in Level::available() {
+            let acts = quantised(level, &row);
+            for (i, block) in padded[..320].chunks(32).enumerate() {
+                let (scale, q) = expected(block);
+                let sum: i32 = q.iter().map(|&q| i32::from(q)).sum();
+                let pair = &acts.pairs(0)[i / 2];
+                assert_eq!(pair.scale[i % 2], scale);
+                assert_eq!(bytes(&pair.words[i % 2]), q);
+                assert_eq!(pair.sum[i % 2], scale * sum as f32);
+                assert_eq!(pair.less16[i % 2], -16 * sum);
+            }
+            for (block, found) in padded.chunks(256).zip(acts.supers(0)) {
+                let (scale, q) = expected(block);
+                assert_eq!(found.scale, scale);
+                assert_eq!(bytes(found.words.as_flattened()), q);
+                let sum = |q: &[i8]| q.iter().map(|&q| i32::from(q)).sum::<i32>();
+                let runs: Vec<i32> = q.chunks(32).map(sum).collect();
+                let halves: Vec<i32> =
+                    found.sums.iter().flat_map(|w| [i32::from(*w as i16), w >> 16]).collect();
+                assert_eq!(halves, runs);
+                let less: Vec<i32> = q.chunks(16).map(|q| -32 * sum(q)).collect();
+                assert_eq!(found.less32.to_vec(), less);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_nearly_nothing_are_zero() {
+        for x in [0.0, -0.0, 1e-45, -1e-38, 1.4e-36] {
+            for level in Level::available() {
+                let acts = quantised(level, &[x; 256]);
+                assert_eq!(acts.supers(0)[0].scale, 0.0);
+                assert_eq!(acts.supers(0)[0].words, [[0; 8]; 8]);
+                assert_eq!(acts.pairs(0)[0].sum, [0.0; 2]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_nan_or_an_infinity_is_not_lost() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for at in 0..256 {
+                let mut row = [1.0; 256];
+                row[at] = bad;
+                for level in Level::available() {
+                    let acts = quantised(level, &row);
+                    assert!(!acts.supers(0)[0].scale.is_finite());
+                    assert!(!acts.pairs(0)[at / 64].scale[at / 32 % 2].is_finite());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_of_a_block_are_127() {
+        for x in [1.5e-36, 1.0, 3.0, f32::MAX] {
+            for level in Level::available() {
+                let acts = quantised(level, &[x, -x, 0.0]);
+                assert_eq!(bytes(&acts.pairs(0)[0].words[0])[..3], [127, -127, 0]);
+            }
+        }
+    }
+}
