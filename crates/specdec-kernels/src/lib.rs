@@ -14,6 +14,8 @@ mod disjoint;
 #[allow(dead_code, unused_imports, reason = "packing, their reader, lands next")]
 mod format;
 mod level;
+#[allow(dead_code, unused_imports, reason = "the kernels that need it land next")]
+mod math;
 mod matrix;
 mod pool;
 #[allow(dead_code, reason = "the kernels that need each operation land one by one")]
