@@ -1,0 +1,125 @@
+"""The committed vectors `tests/vectors/tiny_*.json`: recipes, tokens and the oracle's logits.
+
+A case is a model recipe, a prompt, and rounds. A round is a token tree behind the context, its
+logits, and the path of nodes that is kept before the next round. `prompt_logits` has a row for
+every position in `logits_at`. Run as a script, this module writes the files anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from oracle import Oracle
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "vectors"
+
+# A round's tree has two roots, siblings, and nodes in no depth-first order; the path that is kept
+# ends in the middle of it, so that later nodes have to be dropped between kept ones.
+TREES = [
+    {"parents": [-1, 0, -1, 0, 1, 3, 2, 5], "commit": [0, 3, 5]},
+    {"parents": [-1, 0, 0, 2, 1], "commit": [0, 2]},
+    {"parents": [-1, 0], "commit": []},
+]
+
+LLAMA = {"arch": "llama", "vocab": 272}
+QWEN2 = {"arch": "qwen2", "vocab": 272, "rope_base": 1e6, "norm_eps": 1e-6}
+K_SIZES = {"hidden": 256, "heads": 8, "head_dim": 32, "ffn": 512, "tied": False}
+Q6_ROLES = {role: "q6_k" for role in ("attn_v", "ffn_down", "output")}
+Q5_ROLES = {role: "q5_0" for role in ("ffn_gate", "ffn_up", "ffn_down")}
+
+# Name -> (recipe, prompt length). Pages hold 64 positions: some prompts cross the border, in others
+# a tree does.
+FILES = {
+    "tiny_llama": {
+        "grouped_heads_tied": (LLAMA | {"seed": 11}, 70),
+        "wide_heads_own_head": (
+            LLAMA | {"seed": 12, "layers": 3, "kv_heads": 1, "head_dim": 32, "tied": False},
+            60,
+        ),
+    },
+    "tiny_qwen2": {
+        "biases_own_head": (QWEN2 | {"seed": 21, "tied": False}, 61),
+        "biases_tied": (QWEN2 | {"seed": 22, "heads": 2, "head_dim": 32}, 9),
+    },
+    "tiny_quant": {
+        "q4_1_q5_0_q8_0": (
+            LLAMA | {"seed": 31, "format": "q4_1", "formats": {"token_embd": "q8_0"} | Q5_ROLES},
+            63,
+        ),
+        "q4_k_q6_k": (LLAMA | K_SIZES | {"seed": 32, "format": "q4_k", "formats": Q6_ROLES}, 20),
+    },
+}
+
+
+def cook(recipe: dict) -> Oracle:
+    """The oracle of the model that the testkit makes from `recipe`."""
+    with tempfile.TemporaryDirectory() as folder:
+        written, model = Path(folder, "recipe.json"), Path(folder, "model.gguf")
+        written.write_text(json.dumps(recipe))
+        build = ["cargo", "run", "-q", "--release", "-p", "specdec-testkit", "--bin", "tiny-model"]
+        flags = ["--", "--recipe", str(written), "--out", str(model)]
+        subprocess.run(build + flags, cwd=ROOT, check=True)
+        return Oracle(model)
+
+
+def answer(case: dict) -> dict:
+    """The case with the oracle's logits in place of whatever logits it had."""
+    oracle = cook(case["recipe"])
+    context = list(case["prompt"])
+    rows = oracle.logits(context)
+    rounds = []
+    for turn in case["rounds"]:
+        logits = oracle.tree_logits(context, turn["tokens"], turn["parents"])
+        rounds.append(turn | {"logits": logits})
+        context += [turn["tokens"][node] for node in turn["commit"]]
+    return case | {"prompt_logits": rows[case["logits_at"]], "rounds": rounds}
+
+
+def invent(name: str, recipe: dict, length: int) -> dict:
+    """A case with random tokens."""
+    rng = np.random.default_rng(recipe["seed"])
+
+    def draw(count: int) -> list[int]:
+        return rng.choice(recipe["vocab"], count, replace=False).tolist()
+
+    at = sorted({0, length // 2, length - 2, length - 1})
+    rounds = [{"tokens": draw(len(tree["parents"]))} | tree for tree in TREES]
+    return {
+        "name": name,
+        "recipe": recipe,
+        "prompt": draw(length),
+        "logits_at": at,
+        "prompt_logits": [],
+        "rounds": rounds,
+    }
+
+
+def to_json(cases: list[dict]) -> str:
+    """JSON with one line a row, floats as the shortest text that names the same f32."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            return [[float(str(x)) for x in row] for row in value]
+        raise TypeError(type(value))
+
+    text = json.dumps(cases, indent=1, default=plain)
+    flat = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
+    return flat.sub(lambda m: "[" + re.sub(r"\s+", "", m.group(1)) + "]", text) + "\n"
+
+
+def main() -> None:
+    """Writes every file."""
+    FOLDER.mkdir(exist_ok=True)
+    for file, cases in FILES.items():
+        answered = [answer(invent(name, *case)) for name, case in cases.items()]
+        (FOLDER / f"{file}.json").write_text(to_json(answered))
+
+
+if __name__ == "__main__":
+    main()
