@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use specdec_testkit::gguf::{Fault, Format, RecipeError, Role, TinyModel};
+use specdec_testkit::gguf::{
+    Case, Fault, Format, Greedy, RecipeError, Role, TinyModel, read_vectors,
+};
 
 #[test]
 fn a_recipe_is_its_file() {
@@ -59,4 +61,25 @@ fn the_command_writes_what_the_library_does() {
     assert_eq!(std::fs::read(&path).unwrap(), Fault::NanNorm.plant(&model).unwrap());
     let refused = run(&["--layers", "none"]);
     assert!(!refused.status.success() && !refused.stderr.is_empty());
+}
+
+#[test]
+fn committed_cases_fit_their_models() {
+    for file in ["tiny_llama", "tiny_qwen2", "tiny_quant"] {
+        for case in read_vectors::<Case>(file) {
+            assert!(case.recipe.gguf().is_ok(), "{}", case.name);
+            let rows = case.rounds.iter().flat_map(|round| &round.logits);
+            let vocab = case.recipe.vocab;
+            assert!(rows.chain(&case.prompt_logits).all(|row| row.len() == vocab), "{}", case.name);
+            for round in &case.rounds {
+                let nodes = round.tokens.len();
+                assert_eq!((round.parents.len(), round.logits.len()), (nodes, nodes));
+            }
+        }
+    }
+    for file in ["greedy_smollm2", "greedy_qwen1.5b"] {
+        let cases = read_vectors::<Greedy>(file);
+        assert_eq!(cases.len(), 10);
+        assert!(cases.iter().all(|case| case.token_ids.len() == 32 && case.gaps.len() == 32));
+    }
 }

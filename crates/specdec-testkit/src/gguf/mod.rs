@@ -13,6 +13,7 @@
 //! ```
 
 mod blocks;
+mod case;
 mod fault;
 mod file;
 mod format;
@@ -21,6 +22,7 @@ mod recipe;
 mod tensors;
 mod vocabulary;
 
+pub use case::{Case, Greedy, Round, read_vectors};
 pub use fault::{Fault, temp_file_of};
 pub use file::{Gguf, Tensor, Value};
 pub use format::Format;
