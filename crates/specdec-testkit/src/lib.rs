@@ -1,3 +1,11 @@
 //! Test support for specdec-rs, never published. See ARCHITECTURE.md.
 
+pub mod chi_square;
+pub mod drafts;
+pub mod enumerate;
 pub mod gguf;
+pub mod ledger;
+pub mod rational;
+pub mod rounds;
+pub mod scripted;
+pub mod toy;

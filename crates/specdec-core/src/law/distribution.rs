@@ -62,6 +62,14 @@ impl<N: Number> Law<N> {
         &self.total
     }
 
+    /// The law given that none of `tokens` occurs, or `None` if that leaves nothing.
+    #[must_use]
+    pub fn without(&self, tokens: &[TokenId]) -> Option<Self> {
+        let left = self.iter().filter(|(id, _)| !tokens.contains(id));
+        let (ids, weights) = left.map(|(id, weight)| (id, weight.clone())).unzip();
+        Self::from_sparse(ids, weights).ok()
+    }
+
     /// Tokens and weights by ascending id; weights of 0 may occur.
     pub fn iter(&self) -> impl Iterator<Item = (TokenId, &N)> {
         self.weights.iter().enumerate().map(|(i, weight)| (self.id(i), weight))

@@ -14,6 +14,8 @@
 //! deterministic child is a point mass, accepted with probability P(x), else zeroed and P
 //! renormalised (EAGLE). They mix freely at one node.
 
+use std::borrow::Cow;
+
 use super::{Laws, Outcome, Walk, end};
 use crate::chances::{Chances, Draw, Purpose};
 use crate::{DraftTree, Law, LawError, Number, Origin, TokenId};
@@ -80,33 +82,28 @@ fn descend<N: Number>(
 }
 
 /// The law a child was drawn from, given its earlier siblings.
-enum Proposal<'a, N> {
+enum Proposal<'a, N: Number> {
     Point(TokenId),
-    Without { law: &'a Law<N>, taken: &'a [TokenId], total: N },
+    Law(Cow<'a, Law<N>>),
 }
 
 impl<'a, N: Number> Proposal<'a, N> {
-    fn of(origin: &'a Origin<N>, token: TokenId, taken: &'a [TokenId]) -> Self {
+    fn of(origin: &'a Origin<N>, token: TokenId, tried: &[TokenId]) -> Self {
         match origin {
-            Origin::Deterministic => Self::Point(token),
-            Origin::Drawn(law) if taken.is_empty() => {
-                Self::Without { law, taken, total: law.total().clone() }
-            }
+            Origin::Drawn(law) if tried.is_empty() => Self::Law(Cow::Borrowed(law)),
+            // The tree holds no drawn child without a weight, so `token` at least is left.
             Origin::Drawn(law) => {
-                let left = law.iter().filter(|(id, _)| !taken.contains(id));
-                let left: Vec<N> = left.map(|(_, weight)| weight.clone()).collect();
-                Self::Without { law, taken, total: N::sum(&left) }
+                law.without(tried).map_or(Self::Point(token), |left| Self::Law(Cow::Owned(left)))
             }
+            Origin::Deterministic => Self::Point(token),
         }
     }
 
     fn prob(&self, token: TokenId) -> N {
         match self {
             Self::Point(point) if *point == token => N::one(),
-            Self::Without { law, taken, total } if !taken.contains(&token) => {
-                law.weight(token) / total.clone()
-            }
-            _ => N::zero(),
+            Self::Point(_) => N::zero(),
+            Self::Law(law) => law.prob(token),
         }
     }
 }

@@ -1,0 +1,117 @@
+//! Drafts of every shape for toy models, drawn by the rules that keep sampled trees exact.
+
+use std::sync::Arc;
+
+use specdec_core::chances::{Draw, Draws, Purpose};
+use specdec_core::{DraftTree, Law, Number, Origin, TokenId};
+
+use crate::toy::{Toy, Words, law};
+
+/// What the children of a node are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Chosen without looking at the target.
+    Deterministic,
+    /// Drawn from the draft's law, without replacement.
+    Drawn,
+    /// Drawn ones, then deterministic ones that are not there yet.
+    DrawnThenDeterministic,
+    /// Deterministic ones, then ones drawn from the draft's law without them.
+    DeterministicThenDrawn,
+}
+
+impl Shape {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Deterministic,
+        Self::Drawn,
+        Self::DrawnThenDeterministic,
+        Self::DeterministicThenDrawn,
+    ];
+}
+
+/// How a toy's drafts are made. How many tokens are proposed depends on the prefix and on what has
+/// been drawn before; no token is dropped once it is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Drafts {
+    /// What the children are.
+    pub shape: Shape,
+    /// Children of a node at most: 1 for chains.
+    pub branching: usize,
+    /// Tokens of a path at most.
+    pub depth: usize,
+    /// Nodes at most.
+    pub nodes: usize,
+    /// Whether a draft may be cut short.
+    pub cut: bool,
+}
+
+const SHAPE: u32 = 3;
+
+impl Drafts {
+    /// A draft after `context`.
+    pub fn propose<N: Number + From<u32>>(
+        &self,
+        toy: &Toy,
+        context: &[TokenId],
+        draws: &mut dyn Draws<N>,
+    ) -> DraftTree<N> {
+        let mut tree = DraftTree::new();
+        let mut frontier = vec![None];
+        while let Some(parent) = frontier.pop() {
+            let depth = parent.map_or(0, |parent| tree.depth(parent));
+            if depth < self.depth {
+                self.grow(toy, context, parent, &mut tree, draws);
+                frontier.extend(tree.children(parent).iter().rev().copied().map(Some));
+            }
+        }
+        tree
+    }
+
+    /// Adds children to one node.
+    fn grow<N: Number + From<u32>>(
+        &self,
+        toy: &Toy,
+        context: &[TokenId],
+        parent: Option<usize>,
+        tree: &mut DraftTree<N>,
+        draws: &mut dyn Draws<N>,
+    ) {
+        let prefix = prefix(context, tree, parent);
+        let q: Arc<Law<N>> = Arc::new(law(&toy.draft(&prefix)));
+        let mut seen = prefix.clone();
+        for i in 0..self.branching {
+            // What was drawn may decide whether to go on, never whether to keep it.
+            let mut words = Words::new(toy.seed, SHAPE, &seen);
+            if tree.len() >= self.nodes || (self.cut && words.once_in(4)) {
+                return;
+            }
+            let taken: Vec<TokenId> =
+                tree.children(parent).iter().map(|&child| tree.token(child)).collect();
+            let drawn = match self.shape {
+                Shape::Deterministic => false,
+                Shape::Drawn => true,
+                Shape::DrawnThenDeterministic => i == 0,
+                Shape::DeterministicThenDrawn => i > 0,
+            };
+            let (token, origin) = if drawn {
+                let Some(left) = q.without(&taken) else { return };
+                let draw = Draw { draw: i as u32, ..Draw::at(Purpose::Draft, parent) };
+                (draws.draw(draw, prefix.len(), &left), Origin::Drawn(Arc::clone(&q)))
+            } else {
+                let free: Vec<TokenId> =
+                    (0..toy.vocab as TokenId).filter(|token| !taken.contains(token)).collect();
+                let Some(&token) = free.get(words.below(toy.vocab)) else { return };
+                (token, Origin::Deterministic)
+            };
+            tree.push(parent, token, origin).expect("a new sibling");
+            seen.push(token);
+        }
+    }
+}
+
+/// Context and path down to `node`.
+pub fn prefix<N>(context: &[TokenId], tree: &DraftTree<N>, node: Option<usize>) -> Vec<TokenId> {
+    let path = node.map(|node| tree.path_to(node)).unwrap_or_default();
+    context.iter().copied().chain(path.into_iter().map(|node| tree.token(node))).collect()
+}

@@ -1,0 +1,112 @@
+//! Whole rounds (draft, verify, emit) on toy models, and the law of the text that they generate.
+
+use std::collections::BTreeMap;
+
+use specdec_core::chances::Chances;
+use specdec_core::verify::{matching, standard};
+use specdec_core::{DraftTree, Law, LawError, Laws, Number, Outcome, TokenId};
+
+use crate::drafts::{Drafts, prefix};
+use crate::enumerate::enumerate;
+use crate::rational::Rational;
+use crate::toy::{Toy, law};
+
+/// A verifier that draws independently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verifier {
+    /// Sample and match.
+    Matching,
+    /// Recursive rejection.
+    Standard,
+}
+
+impl Verifier {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Matching, Self::Standard];
+
+    /// Verifies `tree`.
+    ///
+    /// # Errors
+    /// What `laws` reports.
+    pub fn verify<N: Number, C: Chances<N>>(
+        self,
+        tree: &DraftTree<N>,
+        laws: &mut dyn Laws<N>,
+        position: usize,
+        chances: &mut C,
+    ) -> Result<Outcome, LawError> {
+        match self {
+            Self::Matching => matching::verify(tree, laws, position, chances),
+            Self::Standard => standard::verify(tree, laws, position, chances),
+        }
+    }
+}
+
+/// The target's laws at the places of a tree.
+#[derive(Debug)]
+pub struct ToyLaws<'a, N> {
+    toy: &'a Toy,
+    context: &'a [TokenId],
+    tree: &'a DraftTree<N>,
+    law: Option<Law<N>>,
+}
+
+impl<'a, N> ToyLaws<'a, N> {
+    /// Of `toy` after `context`.
+    pub fn new(toy: &'a Toy, context: &'a [TokenId], tree: &'a DraftTree<N>) -> Self {
+        Self { toy, context, tree, law: None }
+    }
+}
+
+impl<N: Number + From<u32>> Laws<N> for ToyLaws<'_, N> {
+    fn at(&mut self, node: Option<usize>) -> Result<&Law<N>, LawError> {
+        let prefix = prefix(self.context, self.tree, node);
+        Ok(self.law.insert(law(&self.toy.target(&prefix))))
+    }
+}
+
+/// The tokens that one round emits after `context`.
+pub fn round<N: Number + From<u32>, C: Chances<N>>(
+    toy: &Toy,
+    drafts: &Drafts,
+    verifier: Verifier,
+    context: &[TokenId],
+    chances: &mut C,
+) -> Vec<TokenId> {
+    let tree = drafts.propose(toy, context, chances);
+    let mut laws = ToyLaws::new(toy, context, &tree);
+    let outcome =
+        verifier.verify(&tree, &mut laws, context.len(), chances).expect("toy laws are laws");
+    emitted(&tree, &outcome)
+}
+
+/// The tokens of an outcome: the accepted ones, and the one drawn after them.
+pub fn emitted<N>(tree: &DraftTree<N>, outcome: &Outcome) -> Vec<TokenId> {
+    let accepted = outcome.path.iter().map(|&node| tree.token(node));
+    accepted.chain([outcome.next]).collect()
+}
+
+/// The exact law of the first `length` tokens that rounds of `verifier` generate.
+///
+/// Rounds depend on each other through the committed tokens alone, so each committed prefix is
+/// enumerated once: prefixes leave the map in lexicographic order, and so after all that lead to
+/// them.
+pub fn generated(
+    toy: &Toy,
+    drafts: &Drafts,
+    verifier: Verifier,
+    length: usize,
+) -> BTreeMap<Vec<TokenId>, Rational> {
+    let mut done = BTreeMap::new();
+    let mut open = BTreeMap::from([(Vec::new(), Rational::one())]);
+    while let Some((context, weight)) = open.pop_first() {
+        let law = enumerate(|branches| round(toy, drafts, verifier, &context, branches));
+        for (tokens, p) in law {
+            let mut text = [context.as_slice(), &tokens].concat();
+            text.truncate(length);
+            let target = if text.len() == length { &mut done } else { &mut open };
+            *target.entry(text).or_insert_with(Rational::zero) += weight.clone() * p;
+        }
+    }
+    done
+}
