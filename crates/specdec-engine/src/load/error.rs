@@ -233,6 +233,32 @@ pub enum LoadError {
         /// Dimensions that the configuration demands.
         expected: Vec<u64>,
     },
+    /// A tokenizer that has no code here.
+    #[error("{key} {found:?} is not supported; supported: {supported}")]
+    Tokenizer {
+        /// Metadata key that names it.
+        key: &'static str,
+        /// Value in the file.
+        found: String,
+        /// The ones that are, comma-separated.
+        supported: String,
+    },
+    /// A token that cannot be part of the vocabulary.
+    #[error("token {id} {reason}: the vocabulary is damaged")]
+    Token {
+        /// Token.
+        id: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A merge that contradicts the vocabulary.
+    #[error("merge {rank} {reason}: the vocabulary is damaged")]
+    Merge {
+        /// Place in the list of merges.
+        rank: u32,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
 }
 
 impl LoadError {

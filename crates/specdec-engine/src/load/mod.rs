@@ -8,7 +8,9 @@
 pub mod config;
 mod error;
 pub mod gguf;
+pub mod tokenizer;
 
 pub use config::ModelConfig;
 pub use error::LoadError;
 pub use gguf::Gguf;
+pub use tokenizer::{Specials, TextDecoder, Tokenizer};
