@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from vectors import FILES, FOLDER, answer
 
-# Any f32 evaluation of these models lies within 2.1e-5 of one in f64 (measured, largest of the six),
-# so two of them, on different machines, within twice that. The engine is held to 2e-4.
+# Any f32 evaluation of these models lies within 2.1e-5 of one in f64 (measured, largest of six), so
+# two of them, on different machines, within twice that. The engine is held to 2e-4.
 TOLERANCE = 4.2e-5
 
 

@@ -30,8 +30,8 @@ TREES = [
 LLAMA = {"arch": "llama", "vocab": 272}
 QWEN2 = {"arch": "qwen2", "vocab": 272, "rope_base": 1e6, "norm_eps": 1e-6}
 K_SIZES = {"hidden": 256, "heads": 8, "head_dim": 32, "ffn": 512, "tied": False}
-Q6_ROLES = {role: "q6_k" for role in ("attn_v", "ffn_down", "output")}
-Q5_ROLES = {role: "q5_0" for role in ("ffn_gate", "ffn_up", "ffn_down")}
+Q6_ROLES = dict.fromkeys(("attn_v", "ffn_down", "output"), "q6_k")
+Q5_ROLES = dict.fromkeys(("ffn_gate", "ffn_up", "ffn_down"), "q5_0")
 
 # Name -> (recipe, prompt length). Pages hold 64 positions: some prompts cross the border, in others
 # a tree does.

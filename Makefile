@@ -1,0 +1,95 @@
+# Entries for a person and for CI alike. Needs Rust, Python 3.11 or newer and a C compiler; all
+# else comes from the package registries into virtual environments under this folder.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+.ONESHELL:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := -m pip install --quiet --disable-pip-version-check
+# Oracles are slow, and their own warnings are not ours to mend.
+ORACLES := -W default --timeout 1200
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: demo
+demo: wheel ## From nothing to plain and speculative decoding side by side
+	$(BIN)/specdec fetch smollm2-135m
+	$(BIN)/specdec demo
+
+.PHONY: test
+test: test-rust test-python ## All tests but those that need torch
+
+.PHONY: test-rust
+test-rust: model ## Tests of the Rust crates
+	export SPECDEC_TEST_MODEL_SMOLLM2="$$($(BIN)/specdec fetch smollm2-135m)"
+	if cargo nextest --version >/dev/null 2>&1; then
+	    cargo nextest run --release --locked
+	    cargo test --release --locked --doc
+	else
+	    cargo test --release --locked
+	fi
+
+.PHONY: test-python
+test-python: model ## Tests of the Python package, on the installed wheel
+	$(BIN)/python $(PIP) --group test
+	$(BIN)/python -m pytest
+
+.PHONY: test-exact
+test-exact: model ## Only the tests that speculative text equals plain text
+	$(BIN)/python $(PIP) --group test
+	$(BIN)/python -m pytest tests/exactness
+
+.PHONY: test-oracle
+test-oracle: model ## Compare with llama.cpp (own environment)
+	$(call environment,.venv-oracle,tests/oracle)
+	export SPECDEC_TEST_MODEL_SMOLLM2="$$($(BIN)/specdec fetch smollm2-135m)"
+	.venv-oracle/bin/python -m pytest $(ORACLES) tests/oracle
+
+.PHONY: test-torch
+test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own environments, several GB)
+	$(call environment,.venv-torch,tests/torch)
+	.venv-torch/bin/python -m pytest $(ORACLES) tests/torch
+
+.PHONY: lint
+lint: wheel ## Formatting, clippy, ruff, types, file sizes
+	cargo fmt --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	$(BIN)/python $(PIP) --group lint --group test
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python scripts/check_layout.py
+
+.PHONY: wheel
+wheel: $(VENV)/ready ## Build the wheel into dist/ and install it into .venv
+	rm -f dist/specdec_rs-*.whl
+	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/python $(PIP) dist/specdec_rs-*.whl
+	$(BIN)/python $(PIP) --no-deps --force-reinstall dist/specdec_rs-*.whl
+
+.PHONY: bench
+bench: ## Benchmarks of the Rust crates
+	cargo bench
+
+.PHONY: model
+model: wheel
+	$(BIN)/specdec fetch smollm2-135m >/dev/null
+
+# Dependency groups need a pip newer than the one that comes with Python 3.11.
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --upgrade 'pip>=25.1' 'maturin>=1.14,<2'
+	touch $@
+
+# $(1): folder of the environment; $(2): folder of the tests that say what they need.
+define environment
+test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+$(1)/bin/python $(PIP) -r $(2)/requirements.txt
+endef
