@@ -1,0 +1,71 @@
+"""specdec_rs: exact speculative decoding of language models.
+
+    context -> draft -> tree -> forward -> verify -> commit -> stream
+
+Importing this package loads neither torch nor numpy nor any command-line library.
+"""
+
+from __future__ import annotations
+
+from specdec_rs._core import build_info
+from specdec_rs.errors import (
+    ClosedError,
+    ConfigError,
+    ContextLengthError,
+    DiskFullError,
+    DownloadError,
+    EngineDeadError,
+    FetchError,
+    ForkError,
+    HashMismatchError,
+    ModelLoadError,
+    ModelNotFoundError,
+    NotSupportedYetError,
+    PipMissingError,
+    QueueFullError,
+    RequestAborted,
+    SpecdecError,
+)
+from specdec_rs.outputs import (
+    CompletionOutput,
+    FinishReason,
+    Logprob,
+    RequestMetrics,
+    RequestOutput,
+    SpeculativeDecodingStats,
+    StreamChunk,
+)
+from specdec_rs.params import SamplingParams
+from specdec_rs.speculative import SpeculativeConfig
+
+__version__: str = build_info()["version"]
+
+__all__ = [
+    "ClosedError",
+    "CompletionOutput",
+    "ConfigError",
+    "ContextLengthError",
+    "DiskFullError",
+    "DownloadError",
+    "EngineDeadError",
+    "FetchError",
+    "FinishReason",
+    "ForkError",
+    "HashMismatchError",
+    "Logprob",
+    "ModelLoadError",
+    "ModelNotFoundError",
+    "NotSupportedYetError",
+    "PipMissingError",
+    "QueueFullError",
+    "RequestAborted",
+    "RequestMetrics",
+    "RequestOutput",
+    "SamplingParams",
+    "SpecdecError",
+    "SpeculativeConfig",
+    "SpeculativeDecodingStats",
+    "StreamChunk",
+    "__version__",
+    "build_info",
+]

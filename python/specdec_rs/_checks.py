@@ -1,0 +1,129 @@
+"""Checks of single parameters: each returns the value in its final type or raises `ConfigError`.
+
+numpy scalars count as numbers, booleans never do, NaN never passes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import operator
+from collections.abc import Iterable, Mapping
+
+from specdec_rs.errors import ConfigError
+
+# Ids and seeds end up in unsigned words of the engine.
+U32_MAX = 2**32 - 1
+U64_MAX = 2**64 - 1
+
+
+def wrong(name: str, value: object, expected: str) -> ConfigError:
+    """The error for a bad `value`: what was found, what is expected."""
+    shown = repr(value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return ConfigError(f"{name}: found {shown} ({type(value).__name__}), expected {expected}")
+
+
+def _bounds(kind: str, low: float | None, high: float | None, *, open_low: bool = False) -> str:
+    parts = [kind]
+    if low is not None:
+        parts.append(f"{'above' if open_low else 'of at least'} {low}")
+    if high is not None:
+        parts.append(f"{'and ' if low is not None else ''}at most {high}")
+    return " ".join(parts)
+
+
+def integer(name: str, value: object, low: int | None = None, high: int | None = None) -> int:
+    """A whole number in `low..=high`."""
+    expected = _bounds("a whole number", low, high)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise wrong(name, value, expected)
+    found = operator.index(value)
+    if (low is not None and found < low) or (high is not None and found > high):
+        raise wrong(name, value, expected)
+    return found
+
+
+def number(
+    name: str,
+    value: object,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    open_low: bool = False,
+) -> float:
+    """A finite number in `low..=high`, or in `(low, high]` when `open_low`."""
+    expected = _bounds("a finite number", low, high, open_low=open_low)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise wrong(name, value, expected)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise wrong(name, value, expected) from None
+    too_low = low is not None and (found <= low if open_low else found < low)
+    if not math.isfinite(found) or too_low or (high is not None and found > high):
+        raise wrong(name, value, expected)
+    return found
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise wrong(name, value, "True or False")
+    return value
+
+
+def text(name: str, value: object) -> str:
+    """A string with something in it."""
+    if not isinstance(value, str) or not value:
+        raise wrong(name, value, "a string that is not empty")
+    return value
+
+
+def choice(name: str, value: object, allowed: Iterable[str]) -> str:
+    """One of the strings `allowed`; the error suggests the nearest one."""
+    allowed = list(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        hint = near(value, allowed) if isinstance(value, str) else ""
+        raise wrong(name, value, "one of " + ", ".join(map(repr, allowed)) + hint)
+    return value
+
+
+def sequence(name: str, value: object, of: str) -> tuple[object, ...]:
+    """The items of a list, tuple or other iterable that is neither a string nor a mapping."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise wrong(name, value, f"a list of {of}")
+    return tuple(value)
+
+
+def strings(name: str, value: object) -> tuple[str, ...]:
+    """A string or a list of strings, none empty, as a tuple."""
+    if isinstance(value, str):
+        return (text(name, value),)
+    items = sequence(name, value, "strings")
+    return tuple(text(f"{name}[{i}]", item) for i, item in enumerate(items))
+
+
+def token_ids(name: str, value: object) -> tuple[int, ...]:
+    """A list of token ids as a tuple."""
+    items = sequence(name, value, "token ids")
+    return tuple(integer(f"{name}[{i}]", item, 0, U32_MAX) for i, item in enumerate(items))
+
+
+def known_names(what: str, found: Iterable[object], allowed: Iterable[str]) -> None:
+    """Every one of `found` is in `allowed`; the error names the nearest one."""
+    allowed = list(allowed)
+    for name in found:
+        if name not in allowed:
+            hint = near(str(name), allowed)
+            raise ConfigError(
+                f"{what} has no parameter {name!r}{hint}; known ones are {', '.join(allowed)}"
+            )
+
+
+def near(name: str, allowed: Iterable[str]) -> str:
+    """A suggestion for a misspelt name, or nothing."""
+    best = difflib.get_close_matches(name, list(allowed), n=1)
+    return f" (did you mean {best[0]!r}?)" if best else ""

@@ -1,0 +1,146 @@
+"""What a request asks for: `SamplingParams`, in vLLM's words and meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from specdec_rs import _checks as check
+from specdec_rs._parameters import Check, Parameters, integer, number, optional
+from specdec_rs.errors import NotSupportedYetError
+
+__all__ = ["SamplingParams"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingParams(Parameters):
+    """How the tokens of one request are chosen, when it ends, and what is reported.
+
+    Frozen; make a changed copy with `dataclasses.replace`. Every value is checked here, before
+    any model is touched; a bad one raises `ConfigError` (a `ValueError`). A parameter that this
+    version cannot honour raises `NotSupportedYetError` unless it stands at its default.
+
+    Attributes:
+        n: number of answers for the prompt.
+        temperature: 0 is greedy (the most likely token, lowest id on ties); otherwise logits are
+            divided by it.
+        top_p: keep the smallest set of most likely tokens whose mass reaches `top_p`; 1 is off.
+        top_k: keep the `top_k` most likely tokens; 0 or -1 is off.
+        min_p: drop tokens less likely than `min_p` times the most likely one; 0 is off.
+        seed: makes the text a function of weights, prompt, parameters and seed alone, with and
+            without speculation. None: different at every call.
+        max_tokens: most tokens to generate; None is the rest of the context. (vLLM's default of
+            16 surprises newcomers; here it is 256.)
+        min_tokens: no end token and no `stop_token_ids` before this many tokens.
+        stop: strings that end the text; they are not part of it.
+        stop_token_ids: token ids that end the text.
+        ignore_eos: go on past the model's end token.
+        include_stop_str_in_output: leave the stop string at the end of the text.
+        skip_special_tokens: leave special tokens out of the text.
+        presence_penalty: vLLM's meaning, -2 to 2.
+        frequency_penalty: vLLM's meaning, -2 to 2.
+        repetition_penalty: vLLM's meaning, above 0; 1 is off.
+        logit_bias: token id to a number added to its logit.
+        allowed_token_ids: only these tokens can be generated.
+        bad_words: words that are never generated.
+        logprobs: report the log-probability of each token and of this many most likely ones
+            (raw log-softmax of the model, before temperature and filters).
+        prompt_logprobs: the same for the prompt's tokens.
+        prediction: text that the answer will resemble; a source of drafts, no change of law.
+    """
+
+    n: int = 1
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    max_tokens: int | None = 256
+    min_tokens: int = 0
+    stop: str | Sequence[str] | None = None
+    stop_token_ids: Sequence[int] | None = None
+    ignore_eos: bool = False
+    include_stop_str_in_output: bool = False
+    skip_special_tokens: bool = True
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] | None = None
+    allowed_token_ids: Sequence[int] | None = None
+    bad_words: str | Sequence[str] | None = None
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+    prediction: str | None = None
+
+    def __post_init__(self) -> None:
+        self._settle(_CHECKS)
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise check.wrong(
+                "min_tokens", self.min_tokens, f"at most max_tokens={self.max_tokens}"
+            )
+        self._refuse_all_but(_SUPPORTED)
+        if self.logprobs == -1:
+            raise NotSupportedYetError("logprobs", -1, "ask for a number of most likely tokens")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether every token is the most likely one."""
+        return self.temperature == 0
+
+
+def _top_k(name: str, value: object) -> int:
+    # vLLM writes "off" as 0 and, in older code, as -1.
+    return max(check.integer(name, value, -1, check.U32_MAX), 0)
+
+
+def _logit_bias(name: str, value: object) -> dict[int, float]:
+    if not isinstance(value, Mapping):
+        raise check.wrong(name, value, "a mapping of token ids to numbers")
+    return {
+        check.integer(f"{name} key", token, 0, check.U32_MAX): check.number(
+            f"{name}[{token}]", bias
+        )
+        for token, bias in value.items()
+    }
+
+
+_CHECKS: dict[str, Check] = {
+    "n": integer(1),
+    "temperature": number(0),
+    "top_p": number(0, 1, open_low=True),
+    "top_k": _top_k,
+    "min_p": number(0, 1),
+    "seed": optional(integer(0, check.U64_MAX)),
+    "max_tokens": optional(integer(1)),
+    "min_tokens": integer(0),
+    "stop": optional(check.strings),
+    "stop_token_ids": optional(check.token_ids),
+    "ignore_eos": check.flag,
+    "include_stop_str_in_output": check.flag,
+    "skip_special_tokens": check.flag,
+    "presence_penalty": number(-2, 2),
+    "frequency_penalty": number(-2, 2),
+    "repetition_penalty": number(0, open_low=True),
+    "logit_bias": optional(_logit_bias),
+    "allowed_token_ids": optional(check.token_ids),
+    "bad_words": optional(check.strings),
+    "logprobs": optional(integer(-1)),
+    "prompt_logprobs": optional(integer(-1)),
+    "prediction": optional(check.text),
+}
+
+# The parameters that reach the engine in this version.
+_SUPPORTED = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "max_tokens",
+        "stop",
+        "stop_token_ids",
+        "ignore_eos",
+        "logprobs",
+    }
+)

@@ -1,0 +1,175 @@
+"""How the engine speculates: `SpeculativeConfig`, in vLLM's words, with trees and "auto" added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Literal
+
+from specdec_rs import _checks as check
+from specdec_rs._parameters import Check, Parameters, choice, integer, number, optional
+from specdec_rs.errors import ConfigError, NotSupportedYetError
+
+__all__ = ["SpeculativeConfig"]
+
+METHODS = ("auto", "ngram", "suffix", "recycling", "draft_model", "medusa", "eagle", "eagle3")
+_METHODS_NOW = ("auto", "ngram")
+_REJECTION = ("auto", "standard", "block", "traversal", "coupled")
+_REJECTION_NOW = ("auto", "standard", "coupled")
+
+# vLLM's own limit: a longer draft never pays and its rows cost memory.
+MAX_SPECULATIVE_TOKENS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeculativeConfig(Parameters):
+    """Where drafts come from and how they are verified. Never changes the law of the output.
+
+    Every value is checked here, before any model is touched; a bad one raises `ConfigError` (a
+    `ValueError`), one that this version cannot honour `NotSupportedYetError`. None stands for the
+    engine's own choice.
+
+    Attributes:
+        method: a source of drafts, or a list of them: "auto", "ngram", "suffix", "recycling",
+            "draft_model", "medusa", "eagle", "eagle3". Today "auto" is "ngram".
+        model: draft model or head (name, path, folder or hub id).
+        num_speculative_tokens: tokens drafted in a step (all nodes, when the draft is a tree).
+        prompt_lookup_min: shortest suffix of the text to look up. Alone, it is also the longest.
+        prompt_lookup_max: longest suffix of the text to look up. Alone, it is also the shortest.
+        suffix_decoding_max_tree_depth: vLLM's meaning.
+        suffix_decoding_max_cached_requests: vLLM's meaning.
+        suffix_decoding_max_spec_factor: vLLM's meaning.
+        suffix_decoding_min_token_prob: vLLM's meaning.
+        draft_sample_method: how a draft model draws: "greedy" or "probabilistic".
+        rejection_sample_method: "auto", "standard" (ratio test), "block", "traversal" or
+            "coupled" (noise shared by draft and target: seeded text is the same with and without
+            speculation). "auto" is "coupled" for a request with a seed.
+        tree_depth: most tokens on one path of the draft tree.
+        branching_factor: number of different matches drafted at once: 1 is a chain, more is a
+            tree.
+        quantization: format that a draft model is re-quantised to.
+        shortlist: number of tokens that a draft model's head scores.
+        adaptive: whether the width follows the measured gain; False fixes it.
+    """
+
+    method: str | Sequence[str] = "auto"
+    model: str | PathLike[str] | None = None
+    num_speculative_tokens: int | None = None
+    prompt_lookup_min: int | None = None
+    prompt_lookup_max: int | None = None
+    suffix_decoding_max_tree_depth: int | None = None
+    suffix_decoding_max_cached_requests: int | None = None
+    suffix_decoding_max_spec_factor: float | None = None
+    suffix_decoding_min_token_prob: float | None = None
+    draft_sample_method: Literal["greedy", "probabilistic"] | None = None
+    rejection_sample_method: Literal["auto", "standard", "block", "traversal", "coupled"] = "auto"
+    tree_depth: int | None = None
+    branching_factor: int | None = None
+    quantization: str | None = None
+    shortlist: int | None = None
+    adaptive: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._settle(_CHECKS)
+        self._settle_lookup_window()
+        self._refuse_what_is_missing()
+
+    def _settle_lookup_window(self) -> None:
+        low, high = self.prompt_lookup_min, self.prompt_lookup_max
+        if low is not None and high is not None and low > high:
+            raise check.wrong("prompt_lookup_min", low, f"at most prompt_lookup_max={high}")
+        # vLLM's rule when only one end is given.
+        self._set("prompt_lookup_min", high if low is None else low)
+        self._set("prompt_lookup_max", low if high is None else high)
+
+    def _refuse_what_is_missing(self) -> None:
+        for method in (self.method,) if isinstance(self.method, str) else self.method:
+            if method not in _METHODS_NOW:
+                raise NotSupportedYetError("method", self.method, "use 'auto' or 'ngram'")
+        if self.rejection_sample_method not in _REJECTION_NOW:
+            raise NotSupportedYetError(
+                "rejection_sample_method",
+                self.rejection_sample_method,
+                "use 'auto', 'standard' or 'coupled'",
+            )
+        if self.adaptive:
+            raise NotSupportedYetError("adaptive", True, "use None or False: the width is fixed")
+        self._refuse_all_but(_SUPPORTED)
+
+    @classmethod
+    def of(cls, config: object) -> SpeculativeConfig | None:
+        """The checked form of anything that `LLM(speculative_config=...)` takes.
+
+        Args:
+            config: "auto", None (speculation off), a dict of the attributes above, or a
+                `SpeculativeConfig`.
+
+        Returns:
+            The checked configuration, or None for "off".
+
+        Raises:
+            ConfigError: for anything else.
+        """
+        if config is None or isinstance(config, cls):
+            return config
+        if isinstance(config, str) and config == "auto":
+            return cls()
+        if isinstance(config, Mapping):
+            check.known_names("speculative_config", config, cls.names())
+            return cls(**config)
+        raise check.wrong(
+            "speculative_config", config, "'auto', None (off), a dict or a SpeculativeConfig"
+        )
+
+
+def _method(name: str, value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return check.choice(name, value, METHODS)
+    items = check.sequence(name, value, "methods")
+    if not items:
+        raise ConfigError("method: found an empty list; use speculative_config=None to turn it off")
+    return tuple(check.choice(f"{name}[{i}]", item, METHODS) for i, item in enumerate(items))
+
+
+def _model(name: str, value: object) -> str:
+    if not isinstance(value, (str, PathLike)):
+        raise check.wrong(name, value, "a name, a path, a folder or a hub id")
+    return check.text(name, fspath(value))
+
+
+_COUNT = optional(integer(1, check.U32_MAX))
+_TOKENS = optional(integer(1, MAX_SPECULATIVE_TOKENS))
+
+_CHECKS: dict[str, Check] = {
+    "method": _method,
+    "model": optional(_model),
+    "num_speculative_tokens": _TOKENS,
+    "prompt_lookup_min": _COUNT,
+    "prompt_lookup_max": _COUNT,
+    "suffix_decoding_max_tree_depth": _COUNT,
+    "suffix_decoding_max_cached_requests": optional(integer(0, check.U32_MAX)),
+    "suffix_decoding_max_spec_factor": optional(number(0)),
+    "suffix_decoding_min_token_prob": optional(number(0, 1)),
+    "draft_sample_method": optional(choice("greedy", "probabilistic")),
+    "rejection_sample_method": choice(*_REJECTION),
+    "tree_depth": _TOKENS,
+    "branching_factor": _TOKENS,
+    "quantization": optional(check.text),
+    "shortlist": _COUNT,
+    "adaptive": optional(check.flag),
+}
+
+# The parameters that reach the engine in this version.
+_SUPPORTED = frozenset(
+    {
+        "method",
+        "num_speculative_tokens",
+        "prompt_lookup_min",
+        "prompt_lookup_max",
+        "rejection_sample_method",
+        "tree_depth",
+        "branching_factor",
+        "adaptive",
+    }
+)

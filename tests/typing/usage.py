@@ -1,0 +1,42 @@
+"""Read by mypy, never run: what a typed caller writes must check, and mistakes must not.
+
+An ignore that suppresses nothing is an error under `--strict`, so each one states that the line
+is refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import assert_type
+
+import specdec_rs as sd
+
+params = sd.SamplingParams(temperature=0, top_k=40, stop=["a"], stop_token_ids=(1, 2), seed=None)
+assert_type(params.temperature, float)
+assert_type(params.max_tokens, int | None)
+assert_type(params.greedy, bool)
+
+sd.SamplingParams(temperature="hot")  # type: ignore[arg-type]
+sd.SamplingParams(temprature=0)  # type: ignore[call-arg]
+sd.SamplingParams(0.5)  # type: ignore[call-arg, arg-type]
+params.seed = 3  # type: ignore[misc]
+
+config = sd.SpeculativeConfig(method="ngram", num_speculative_tokens=4, model=Path("x"))
+assert_type(sd.SpeculativeConfig.of("auto"), sd.SpeculativeConfig | None)
+sd.SpeculativeConfig(rejection_sample_method="strict")  # type: ignore[arg-type]
+
+
+def reads(output: sd.RequestOutput) -> None:
+    """Outputs keep their types down to the last field."""
+    answer = output.outputs[0]
+    assert_type(answer.token_ids, list[int])
+    assert_type(answer.logprobs, list[dict[int, sd.Logprob]] | None)
+    assert_type(answer.finish_reason, sd.FinishReason | None)
+    stats = output.metrics.speculative_decoding
+    print(stats.num_spec_steps)  # type: ignore[union-attr]
+    if stats is not None:
+        assert_type(stats.acceptance_histogram, list[int])
+
+
+assert_type(sd.build_info(), dict[str, str])
+assert_type(sd.__version__, str)
