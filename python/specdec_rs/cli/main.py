@@ -1,0 +1,46 @@
+"""Entry of `specdec`: the verbs, and how errors leave the program."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from specdec_rs import __version__
+from specdec_rs.cli import env, fetch
+from specdec_rs.errors import ConfigError, SpecdecError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Exact speculative decoding of language models.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command("fetch")(fetch.run)
+app.command("env")(env.run)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; a `SpecdecError` is one line on stderr, 2 for a wrong parameter."""
+    try:
+        app()
+    except SpecdecError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)

@@ -1,0 +1,81 @@
+"""From what a user writes for a model (name, path, folder, hub id) to a file on this machine."""
+
+from __future__ import annotations
+
+import re
+from os import PathLike, fspath
+from pathlib import Path
+
+from specdec_rs import _checks as check
+from specdec_rs.catalogue import CATALOGUE, Model, Part
+from specdec_rs.errors import ModelNotFoundError
+from specdec_rs.fetch import fetch
+from specdec_rs.progress import Progress
+
+__all__ = ["CATALOGUE", "Model", "Part", "fetch", "named", "resolve"]
+
+# owner/repository, optionally with the file or the quantisation wanted: owner/repository:Q4_K_M
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(?<!\.gguf)(:[\w./-]+)?")
+
+
+def named(name: str) -> Model:
+    """The catalogue entry of that name.
+
+    Raises:
+        ModelNotFoundError: there is none; the message lists those there are.
+    """
+    if name not in CATALOGUE:
+        raise ModelNotFoundError(
+            f"no model named {name!r}{check.near(name, CATALOGUE)}; known ones are "
+            f"{', '.join(CATALOGUE)}"
+        )
+    return CATALOGUE[name]
+
+
+def resolve(
+    model: str | PathLike[str], *, revision: str | None = None, progress: Progress | None = None
+) -> Path:
+    """A GGUF file for `model`, fetched or downloaded if need be.
+
+    A catalogue name wins over a file of the same name (write `./name` for the file); then paths
+    and folders with one GGUF file; then hub ids, `owner/repository` with an optional `:FILE` or
+    `:QUANTISATION`, which need the `hub` extra.
+
+    Args:
+        model: what the user wrote.
+        revision: branch, tag or commit; for hub ids only.
+        progress: shows how far a download is.
+
+    Raises:
+        ConfigError: `model` is no string or path.
+        ModelNotFoundError: there is no such thing, or a folder does not hold one GGUF file.
+        FetchError: it exists but could not be brought here.
+    """
+    if not isinstance(model, (str, PathLike)):
+        raise check.wrong("model", model, "a catalogue name, a path, a folder or a hub id")
+    written = check.text("model", fspath(model))
+    if isinstance(model, str) and model in CATALOGUE:
+        return fetch(CATALOGUE[model], progress)
+    path = Path(written).expanduser()
+    if path.is_dir():
+        return _only_gguf(path)
+    if path.exists():
+        return path
+    if isinstance(model, str) and _HUB_ID.fullmatch(model):
+        from specdec_rs.hub import from_hub  # noqa: PLC0415 - needs an optional package
+
+        return from_hub(model, revision)
+    raise ModelNotFoundError(
+        f"no file, folder or catalogue model {written!r}{check.near(written, CATALOGUE)}; "
+        f"give the path of a GGUF file or one of {', '.join(CATALOGUE)}"
+    )
+
+
+def _only_gguf(folder: Path) -> Path:
+    found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".gguf")
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise ModelNotFoundError(
+            f"{folder} holds {len(found)} GGUF files ({names}), expected one; name the file itself"
+        )
+    return found[0]
