@@ -7,13 +7,14 @@
 //!
 //! All unsafe code of the workspace lives here, behind safe functions.
 
-#[allow(dead_code, reason = "products, their reader, land next")]
 mod acts;
+mod buffer;
 mod cpu;
 mod disjoint;
-#[allow(dead_code, unused_imports, reason = "packing, their reader, lands next")]
 mod format;
+mod layout;
 mod level;
+mod linear;
 #[allow(dead_code, unused_imports, reason = "the kernels that need it land next")]
 mod math;
 mod matrix;
@@ -26,6 +27,7 @@ pub use acts::{Acts, Forms};
 pub use cpu::{Cpu, CpuError};
 pub use format::{Activation, Format, dequantise};
 pub use level::{Level, UnknownLevel};
-pub use matrix::MatrixError;
+pub use linear::{Product, Store, linear};
+pub use matrix::{Matrix, MatrixError};
 pub use pool::{Pool, PoolError};
 pub use threads::available_threads;

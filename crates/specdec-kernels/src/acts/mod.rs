@@ -31,6 +31,8 @@ pub(crate) struct Pair {
     pub(crate) sum: [f32; 2],
     /// -16 * the sum of q: corrects codes that are stored plus 16.
     pub(crate) less16: [i32; 2],
+    /// -128 * the sum of q: corrects codes that are stored plus 128.
+    pub(crate) less128: [i32; 2],
 }
 
 /// A block of 256 values.

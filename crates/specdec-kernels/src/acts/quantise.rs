@@ -65,6 +65,7 @@ fn quantise_pair<S: Simd>(s: S, values: &[f32], pair: &mut Pair) {
         pair.scale[block] = scale;
         pair.sum[block] = scale * sum as f32;
         pair.less16[block] = -16 * sum;
+        pair.less128[block] = -128 * sum;
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
                 assert_eq!(pair.scale[i % 2], scale);
                 assert_eq!(bytes(&pair.words[i % 2]), q);
                 assert_eq!(pair.sum[i % 2], scale * sum as f32);
-                assert_eq!(pair.less16[i % 2], -16 * sum);
+                assert_eq!((pair.less16[i % 2], pair.less128[i % 2]), (-16 * sum, -128 * sum));
             }
             for (block, found) in padded.chunks(256).zip(acts.supers(0)) {
                 let (scale, q) = expected(block);

@@ -4,11 +4,11 @@
 //! numbers they mean. Block formats: `ggml-common.h` of ggml; values: the `gguf` Python package.
 
 mod dense;
-mod q4_1;
-mod q4_k;
-mod q5_0;
-mod q6_k;
-mod q8_0;
+pub(crate) mod q4_1;
+pub(crate) mod q4_k;
+pub(crate) mod q5_0;
+pub(crate) mod q6_k;
+pub(crate) mod q8_0;
 
 use std::fmt;
 
@@ -156,7 +156,6 @@ macro_rules! by_format {
         $body
     }};
 }
-pub(crate) use by_format;
 
 /// De-quantises whole blocks as the file holds them, bit for bit as ggml does.
 ///

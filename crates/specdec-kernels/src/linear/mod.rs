@@ -1,0 +1,138 @@
+//! Products of packed matrices with several activation rows at once.
+//!
+//! Weights are what costs: a tile of them is read and unpacked once and used for all rows. One
+//! output element is one SIMD lane, whose float operations run over the columns in a fixed order
+//! and depend on nothing else, so rows, threads, tiles and levels leave no trace in a result.
+
+mod dense;
+mod k_quants;
+mod legacy;
+mod panel;
+mod unpack;
+
+use std::ops::Range;
+
+use crate::acts::Acts;
+use crate::cpu::Cpu;
+use crate::disjoint::Disjoint;
+use crate::layout::{Layout, ROWS};
+use crate::matrix::{Matrix, by_groups};
+use crate::pool::PoolError;
+use panel::multiply;
+
+/// What a product does with what is in its output.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Store {
+    /// Replaces it.
+    Set,
+    /// Adds to it (a residual).
+    Add,
+}
+
+/// One matrix to multiply with, and where the result goes.
+pub struct Product<'a> {
+    /// The weights, `rows` x `cols`.
+    pub matrix: &'a Matrix,
+    /// Added to every result, `rows` long.
+    pub bias: Option<&'a [f32]>,
+    /// What happens to the old output.
+    pub store: Store,
+    /// Activation rows x `matrix.rows()`, row-major.
+    pub out: &'a mut [f32],
+}
+
+/// A product, its output shared by tiles.
+struct Job<'a> {
+    matrix: &'a Matrix,
+    bias: Option<&'a [f32]>,
+    store: Store,
+    out: Disjoint<'a, f32>,
+    panels: usize,
+    panels_per_tile: usize,
+}
+
+/// For the first `rows` rows x of `acts` and every product: out (+)= matrix * x + bias.
+///
+/// All products run in one region of the pool. `acts` must hold the form that the format of each
+/// matrix reads ([`crate::Format::activation`]), up to date.
+///
+/// # Errors
+/// As [`crate::Pool::run`].
+///
+/// # Panics
+/// If shapes do not fit together or the form is missing.
+pub fn linear(
+    cpu: &Cpu,
+    acts: &Acts,
+    rows: usize,
+    products: &mut [Product<'_>],
+) -> Result<(), PoolError> {
+    let jobs: Vec<Job<'_>> = products.iter_mut().map(|p| job(cpu, acts, rows, p)).collect();
+    let tiles = jobs.iter().map(Job::tiles).sum();
+    cpu.pool.run(tiles, &|mut tile| {
+        for job in &jobs {
+            if tile < job.tiles() {
+                job.run(cpu, acts, rows, tile);
+                return;
+            }
+            tile -= job.tiles();
+        }
+    })
+}
+
+/// Checks a product against its input.
+fn job<'a>(cpu: &Cpu, acts: &Acts, rows: usize, product: &'a mut Product<'_>) -> Job<'a> {
+    let matrix = product.matrix;
+    assert!(rows <= acts.max_rows(), "{rows} rows of {}", acts.max_rows());
+    assert_eq!(matrix.cols(), acts.cols(), "matrix and activations differ in width");
+    assert_eq!(product.out.len(), rows * matrix.rows(), "size of the output");
+    assert!(product.bias.is_none_or(|b| b.len() == matrix.rows()), "length of the bias");
+    let panels = matrix.rows().div_ceil(ROWS);
+    Job {
+        matrix,
+        bias: product.bias,
+        store: product.store,
+        out: Disjoint::new(product.out),
+        panels,
+        panels_per_tile: panels_per_tile(cpu, matrix, panels),
+    }
+}
+
+/// Tiles large enough to make claiming them cheap, small enough to share a matrix out evenly.
+fn panels_per_tile(cpu: &Cpu, matrix: &Matrix, panels: usize) -> usize {
+    const LARGEST: usize = 256 << 10;
+    let panel = matrix.bytes() / panels.max(1) + 1;
+    let even = panels / (cpu.pool.threads() * 16);
+    even.min(LARGEST / panel).max(1)
+}
+
+impl Job<'_> {
+    fn tiles(&self) -> usize {
+        self.panels.div_ceil(self.panels_per_tile)
+    }
+
+    fn run(&self, cpu: &Cpu, acts: &Acts, rows: usize, tile: usize) {
+        let first = tile * self.panels_per_tile;
+        let panels = first..self.panels.min(first + self.panels_per_tile);
+        by_groups!(self.matrix.groups(), groups: Q => {
+            let per_panel = Q::groups(self.matrix.cols());
+            let groups = &groups[panels.start * per_panel..panels.end * per_panel];
+            multiply::<Q>(cpu.level, acts, rows, panels, groups, self);
+        });
+    }
+
+    /// Where results of `row` for the matrix rows of `panel` go, and the bias they get. Matrix rows
+    /// of the padding are left out.
+    ///
+    /// # Safety
+    /// A panel belongs to one tile, and a part is held only once.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
+    unsafe fn part(&self, row: usize, panel: usize) -> (&mut [f32], Option<&[f32]>) {
+        let n = self.matrix.rows();
+        let range: Range<usize> = panel * ROWS..n.min((panel + 1) * ROWS);
+        let bias = self.bias.map(|bias| &bias[range.clone()]);
+        // SAFETY: parts of different panels or rows do not overlap.
+        (unsafe { self.out.part(row * n + range.start..row * n + range.end) }, bias)
+    }
+}

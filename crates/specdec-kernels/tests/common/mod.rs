@@ -1,0 +1,77 @@
+//! Random weights and activations.
+
+#![allow(dead_code, reason = "every test binary uses its own part")]
+
+use half::f16;
+use specdec_kernels::Format;
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    /// In [-1, 1).
+    pub fn float(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
+    }
+}
+
+/// Where a block keeps its half-precision scales.
+pub fn scales(format: Format) -> &'static [usize] {
+    match format {
+        Format::F32 => &[],
+        Format::Q4_1 | Format::Q4K => &[0, 2],
+        Format::Q5_0 | Format::Q8_0 => &[0],
+        Format::Q6K => &[208],
+    }
+}
+
+/// Which weights to make.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// Random codes, scales of a trained model's size.
+    Ordinary,
+    /// All code bytes equal, with scales of the largest size that keeps products finite.
+    Extreme(u8),
+    /// Random codes, scales that are zero or denormal.
+    Tiny,
+}
+
+/// The bytes of `blocks` blocks.
+pub fn raw(format: Format, kind: Kind, blocks: usize, random: &mut Random) -> Vec<u8> {
+    if format == Format::F32 {
+        let scale = match kind {
+            Kind::Ordinary => 0.05,
+            Kind::Extreme(code) => 1e30 * if code & 1 == 0 { 1.0 } else { -1.0 },
+            Kind::Tiny => 1e-44,
+        };
+        return (0..blocks).flat_map(|_| (random.float() * scale).to_le_bytes()).collect();
+    }
+    let mut bytes = Vec::new();
+    for _ in 0..blocks {
+        let at = bytes.len();
+        bytes.extend((0..format.block_bytes()).map(|_| match kind {
+            Kind::Extreme(code) => code,
+            _ => random.next() as u8,
+        }));
+        for offset in scales(format) {
+            let scale = match kind {
+                Kind::Ordinary => f16::from_f32(0.01 * random.float()),
+                Kind::Extreme(_) => [f16::MAX, f16::MIN][random.below(2)],
+                Kind::Tiny => f16::from_bits(random.next() as u16 & 0x83ff),
+            };
+            bytes[at + offset..][..2].copy_from_slice(&scale.to_le_bytes());
+        }
+    }
+    bytes
+}

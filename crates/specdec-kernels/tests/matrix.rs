@@ -1,0 +1,125 @@
+//! Formats and packing: bit-equal to ggml, and nothing damaged gets in.
+
+mod common;
+
+use common::{Kind, Random, raw, scales};
+use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
+
+const KINDS: [Kind; 5] =
+    [Kind::Ordinary, Kind::Extreme(0x00), Kind::Extreme(0x7f), Kind::Extreme(0x80), Kind::Tiny];
+
+fn cpu() -> Cpu {
+    Cpu::new(2).expect("two threads")
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits = text.as_bytes().chunks(2);
+    digits.map(|d| u8::from_str_radix(str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+}
+
+/// Vectors from the `gguf` package: see `scripts/dequantise_vectors.py`.
+#[test]
+fn every_format_means_what_ggml_says() {
+    let text = include_str!("../../../tests/vectors/dequantise.json");
+    let cases: serde_json::Value = serde_json::from_str(text).unwrap();
+    for format in Format::ALL {
+        let name = format.to_string();
+        let case = cases.as_array().unwrap().iter().find(|case| case["format"] == name).unwrap();
+        let raw = unhex(case["raw"].as_str().unwrap());
+        let values = unhex(case["values"].as_str().unwrap());
+        let values: Vec<u32> =
+            values.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+        let mut out = vec![0.0; values.len()];
+        dequantise(format, &raw, &mut out).unwrap();
+        assert_eq!(bits(&out), values, "{format}");
+    }
+}
+
+#[test]
+fn packed_rows_are_the_files_rows() {
+    let (cpu, mut random) = (cpu(), Random(1));
+    for format in Format::ALL {
+        for kind in KINDS {
+            for (rows, blocks) in [(1, 1), (16, 2), (17, 3), (50, 5)] {
+                let raw = raw(format, kind, rows * blocks, &mut random);
+                let cols = blocks * format.block_len();
+                let matrix = Matrix::pack(&cpu, format, rows, cols, &raw).unwrap();
+                assert_eq!((matrix.rows(), matrix.cols()), (rows, cols));
+                assert_eq!(matrix.format(), format);
+                let mut expected = vec![0.0; rows * cols];
+                dequantise(format, &raw, &mut expected).unwrap();
+                for (row, expected) in expected.chunks(cols).enumerate() {
+                    let mut found = vec![0.0; cols];
+                    matrix.dequantise_row(row, &mut found);
+                    assert_eq!(bits(&found), bits(expected), "{format} {kind:?} row {row}");
+                }
+            }
+        }
+    }
+}
+
+/// Resident size of a matrix whose rows and blocks fill their groups.
+#[test]
+fn packing_adds_at_most_three_percent() {
+    let (cpu, mut random) = (cpu(), Random(2));
+    for format in Format::ALL {
+        let (rows, cols) = (64, 512);
+        let raw = raw(format, Kind::Ordinary, rows * cols / format.block_len(), &mut random);
+        let matrix = Matrix::pack(&cpu, format, rows, cols, &raw).unwrap();
+        assert!(matrix.bytes() >= raw.len());
+        assert!(matrix.bytes() * 100 <= raw.len() * 103, "{format}: {}", matrix.bytes());
+    }
+}
+
+#[test]
+fn damaged_scales_and_weights_are_refused_with_their_row() {
+    let (cpu, mut random) = (cpu(), Random(3));
+    for format in Format::ALL {
+        let (rows, blocks) = (40, 3);
+        let good = raw(format, Kind::Ordinary, rows * blocks, &mut random);
+        let damage: Vec<(usize, &[u8])> = match format {
+            Format::F32 => vec![(0, &[0, 0, 0x80, 0x7f]), (0, &[1, 0, 0xc0, 0xff])],
+            _ => scales(format)
+                .iter()
+                .flat_map(|&at| [(at, &[0x00, 0x7c][..]), (at, &[0x01, 0xfe]), (at, &[0, 0xfc])])
+                .collect(),
+        };
+        for (at, bytes) in damage {
+            // Two damaged rows: the first one is named.
+            let mut bad = good.clone();
+            for row in [37, 21] {
+                let block = (row * blocks + random.below(blocks)) * format.block_bytes();
+                bad[block + at..][..bytes.len()].copy_from_slice(bytes);
+            }
+            let error = Matrix::pack(&cpu, format, rows, blocks * format.block_len(), &bad).err();
+            assert!(matches!(error, Some(MatrixError::NotFinite { row: 21 })), "{error:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_shapes_are_refused() {
+    let cpu = cpu();
+    let error = |rows, cols, len| {
+        Matrix::pack(&cpu, Format::Q4_1, rows, cols, &vec![0; len]).err().map(|e| e.to_string())
+    };
+    assert_eq!(error(2, 64, 80), None);
+    assert_eq!(
+        error(2, 64, 79).as_deref(),
+        Some(
+            "2 x 64 weights of Q4_1 take 80 bytes, 79 were given; \
+             the file is cut off or its header wrong"
+        )
+    );
+    assert_eq!(
+        error(2, 33, 40).as_deref(),
+        Some("rows of 33 weights are no whole blocks of Q4_1: use a multiple of 32")
+    );
+    assert!(error(usize::MAX, 0, 0).is_some());
+    assert!(error(usize::MAX, 64, 80).is_some());
+    assert!(error(2, usize::MAX - 31, 80).is_some());
+}
