@@ -1,7 +1,8 @@
 """The committed vectors `tests/vectors/greedy_*.json`: what llama.cpp says next, greedily.
 
 A case is a prompt with its token ids, the 32 tokens that follow, and the gap between the two best
-logits at each of them. Run as a script, this module writes the files anew.
+logits at each of them. The files are written anew by
+`.venv-oracle/bin/python tests/oracle/greedy.py` with the variables of `MODELS` set.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import os
 from pathlib import Path
 
 from llama_cpp import LlamaCpp
+from tiny import VECTORS
 
-FOLDER = Path(__file__).parents[1] / "vectors"
 TOKENS = 32
 
 # File -> the environment variable that holds the model's path.
@@ -66,7 +67,7 @@ def main() -> None:
         if variable in os.environ:
             model = LlamaCpp(Path(os.environ[variable]))
             lines = [json.dumps(follow(model, prompt), ensure_ascii=False) for prompt in PROMPTS]
-            (FOLDER / f"{file}.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+            (VECTORS / f"{file}.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ class LlamaCpp:
         params.n_ctx = context
         params.n_parallel = 1
         params.n_gpu_layers = 0
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 2
+        # Its threads wait for each other by spinning: beside any other busy process, two of them
+        # on two cores are many times slower than one.
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
         params.warmup = False
         params.verbosity = 0
         if exact:

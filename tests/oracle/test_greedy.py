@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from greedy import FOLDER, MODELS, PROMPTS, rounded_step
+from greedy import MODELS, PROMPTS, rounded_step
 from llama_cpp import LlamaCpp
+from tiny import VECTORS
 
 # Other CPUs and thread counts order float sums otherwise; a lead above this does not turn.
 SURE = 0.5
@@ -20,7 +21,7 @@ def test_committed_continuations_are_the_oracles(file: str) -> None:
     if path is None:
         pytest.skip(f"{MODELS[file]} does not name the model file")
     model = LlamaCpp(Path(path))
-    cases = json.loads((FOLDER / f"{file}.json").read_text())
+    cases = json.loads((VECTORS / f"{file}.json").read_text())
     assert [case["prompt"] for case in cases] == PROMPTS
     sure = 0
     for case in cases:

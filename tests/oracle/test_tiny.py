@@ -7,15 +7,12 @@ and block formats is what a GGUF file means.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from llama_cpp import LlamaCpp
-
-ROOT = Path(__file__).parents[2]
-VECTORS = ROOT / "tests" / "vectors"
+from tiny import VECTORS, cook
 
 # F32 weights and cache: the bound the engine is held to (measured: 5e-5).
 DENSE = 2e-4
@@ -37,16 +34,6 @@ def test_llama_cpp_agrees(file: str, tmp_path: Path) -> None:
                 assert np.sqrt(np.mean(off**2)) < QUANTISED, (case["name"], len(tokens))
             else:
                 assert np.abs(off).max() < DENSE, (case["name"], len(tokens))
-
-
-def cook(recipe: dict, folder: Path) -> Path:
-    """The model file of a recipe."""
-    (folder / "recipe.json").write_text(json.dumps(recipe))
-    model = folder / "model.gguf"
-    build = ["cargo", "run", "-q", "--release", "-p", "specdec-testkit", "--bin", "tiny-model"]
-    flags = ["--", "--recipe", str(folder / "recipe.json"), "--out", str(model)]
-    subprocess.run(build + flags, cwd=ROOT, check=True)
-    return model
 
 
 def questions(case: dict) -> list[tuple[list[int], list[float]]]:

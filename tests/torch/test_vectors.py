@@ -6,7 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from vectors import FILES, FOLDER, answer
+from tiny import VECTORS
+from vectors import FILES, answer
 
 # Any f32 evaluation of these models lies within 2.1e-5 of one in f64 (measured, largest of six), so
 # two of them, on different machines, within twice that. The engine is held to 2e-4.
@@ -15,7 +16,7 @@ TOLERANCE = 4.2e-5
 
 @pytest.mark.parametrize("file", FILES)
 def test_committed_logits_are_the_oracles(file: str) -> None:
-    cases = json.loads((FOLDER / f"{file}.json").read_text())
+    cases = json.loads((VECTORS / f"{file}.json").read_text())
     assert [case["name"] for case in cases] == list(FILES[file])
     for case in cases:
         assert case["recipe"] == FILES[file][case["name"]][0]

@@ -2,22 +2,20 @@
 
 A case is a model recipe, a prompt, and rounds. A round is a token tree behind the context, its
 logits, and the path of nodes that is kept before the next round. `prompt_logits` has a row for
-every position in `logits_at`. Run as a script, this module writes the files anew.
+every position in `logits_at`. The files are written anew by
+`PYTHONPATH=tests/oracle .venv-torch/bin/python tests/torch/vectors.py`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 from oracle import Oracle
-
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "tests" / "vectors"
+from tiny import VECTORS, cook
 
 # A round's tree has two roots, siblings, and nodes in no depth-first order; the path that is kept
 # ends in the middle of it, so that later nodes have to be dropped between kept ones.
@@ -57,20 +55,15 @@ FILES = {
 }
 
 
-def cook(recipe: dict) -> Oracle:
+def oracle_of(recipe: dict) -> Oracle:
     """The oracle of the model that the testkit makes from `recipe`."""
     with tempfile.TemporaryDirectory() as folder:
-        written, model = Path(folder, "recipe.json"), Path(folder, "model.gguf")
-        written.write_text(json.dumps(recipe))
-        build = ["cargo", "run", "-q", "--release", "-p", "specdec-testkit", "--bin", "tiny-model"]
-        flags = ["--", "--recipe", str(written), "--out", str(model)]
-        subprocess.run(build + flags, cwd=ROOT, check=True)
-        return Oracle(model)
+        return Oracle(cook(recipe, Path(folder)))
 
 
 def answer(case: dict) -> dict:
     """The case with the oracle's logits in place of whatever logits it had."""
-    oracle = cook(case["recipe"])
+    oracle = oracle_of(case["recipe"])
     context = list(case["prompt"])
     rows = oracle.logits(context)
     rounds = []
@@ -115,10 +108,10 @@ def to_json(cases: list[dict]) -> str:
 
 def main() -> None:
     """Writes every file."""
-    FOLDER.mkdir(exist_ok=True)
+    VECTORS.mkdir(exist_ok=True)
     for file, cases in FILES.items():
         answered = [answer(invent(name, *case)) for name, case in cases.items()]
-        (FOLDER / f"{file}.json").write_text(to_json(answered))
+        (VECTORS / f"{file}.json").write_text(to_json(answered))
 
 
 if __name__ == "__main__":
