@@ -7,27 +7,38 @@
 //!
 //! All unsafe code of the workspace lives here, behind safe functions.
 
+mod activation;
 mod acts;
+mod attention;
 mod buffer;
 mod cpu;
 mod disjoint;
 mod format;
+mod kv;
 mod layout;
 mod level;
 mod linear;
-#[allow(dead_code, unused_imports, reason = "the kernels that need it land next")]
 mod math;
 mod matrix;
+mod norm;
 mod pool;
-#[allow(dead_code, reason = "the kernels that need each operation land one by one")]
+mod rope;
+#[allow(dead_code, reason = "the vocabulary is whole: tests use what no kernel needs yet")]
 mod simd;
+#[cfg(test)]
+mod testing;
 mod threads;
 
+pub use activation::{geglu, swiglu};
 pub use acts::{Acts, Forms};
+pub use attention::{Span, attention};
 pub use cpu::{Cpu, CpuError};
 pub use format::{Activation, Format, dequantise};
+pub use kv::{KvError, KvStore, KvType, PAGE};
 pub use level::{Level, UnknownLevel};
 pub use linear::{Product, Store, linear};
 pub use matrix::{Matrix, MatrixError};
+pub use norm::{rms_norm, rms_norm_heads};
 pub use pool::{Pool, PoolError};
+pub use rope::{Rope, RopeKind, rope_append};
 pub use threads::available_threads;

@@ -6,6 +6,8 @@
 
 mod quantise;
 
+use std::ops::Range;
+
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
 use crate::level::Kernel;
@@ -146,19 +148,33 @@ impl Rows<'_> {
     /// # Safety
     /// A row may be held only once at a time.
     pub(crate) unsafe fn row(&self, i: usize) -> Row<'_> {
-        let range = |len: usize| i * len..(i + 1) * len;
-        // SAFETY: rows do not overlap, and the caller holds this one once.
+        // SAFETY: the caller holds this row once.
+        unsafe { self.run(i, 0..self.cols) }
+    }
+
+    /// The values `range` of row `i`: whole blocks of 256, but for the end of the row.
+    ///
+    /// # Safety
+    /// A block may be held only once at a time.
+    pub(crate) unsafe fn run(&self, i: usize, range: Range<usize>) -> Row<'_> {
+        let whole = range.end.is_multiple_of(256) || range.end == self.cols;
+        assert!(range.start.is_multiple_of(256) && whole, "a run cuts a block of 256");
+        let blocks = |len: usize, per_row: usize| {
+            let start = i * per_row;
+            start + (range.start / len).min(per_row)..start + range.end.div_ceil(len).min(per_row)
+        };
+        // SAFETY: blocks do not overlap, and the caller holds these once.
         unsafe {
             Row {
-                values: self.values.part(range(self.cols)),
-                pairs: self.pairs.part(range(self.pairs_per_row)),
-                supers: self.supers.part(range(self.supers_per_row)),
+                values: self.values.part(blocks(1, self.cols)),
+                pairs: self.pairs.part(blocks(64, self.pairs_per_row)),
+                supers: self.supers.part(blocks(256, self.supers_per_row)),
             }
         }
     }
 }
 
-/// One row, to be written: fill `values`, then call `quantise`.
+/// One row or a run of it, to be written: fill `values`, then call `quantise`.
 pub(crate) struct Row<'a> {
     pub(crate) values: &'a mut [f32],
     pairs: &'a mut [Pair],

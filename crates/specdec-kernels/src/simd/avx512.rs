@@ -62,6 +62,8 @@ impl Simd for Avx512 {
     type B = __m512i;
     type M = __mmask16;
 
+    const WIDE: bool = true;
+
     methods! {
         fn load(self, from: &[f32; LANES]) -> __m512 { _mm512_loadu_ps(from.as_ptr()) }
         fn store(self, v: __m512, to: &mut [f32; LANES]) { _mm512_storeu_ps(to.as_mut_ptr(), v); }

@@ -31,6 +31,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// One truth value per lane.
     type M: Copy;
 
+    /// Are there registers for about 24 vectors at a time, or only for 6?
+    const WIDE: bool = false;
+
     // Loads and stores.
     fn load(self, from: &[f32; LANES]) -> Self::F;
     fn store(self, v: Self::F, to: &mut [f32; LANES]);

@@ -1,0 +1,95 @@
+//! One block of 64 positions as one row sees it.
+
+use std::ops::Range;
+
+use super::Span;
+use crate::kv::{Element, MAX_HEAD_DIM, PAGE, Store, TILE};
+
+/// Keys and values that are scattered over the store, put together.
+pub(super) struct Scratch<E> {
+    keys: [E; PAGE * MAX_HEAD_DIM],
+    values: [E; PAGE * MAX_HEAD_DIM],
+}
+
+impl<E: Element> Scratch<E> {
+    pub(super) const EMPTY: Self =
+        Self { keys: [E::ZERO; PAGE * MAX_HEAD_DIM], values: [E::ZERO; PAGE * MAX_HEAD_DIM] };
+}
+
+/// Keys and values of the positions `seen` of a block.
+pub(super) struct Block<'a, E> {
+    /// Offsets in the block.
+    pub(super) seen: Range<usize>,
+    /// For each tile that has any of them the keys; lanes outside `seen` hold anything.
+    pub(super) keys: [&'a [E]; PAGE / TILE],
+    /// The values in order of position, in two runs: those in the page, and those put together.
+    pub(super) values: [&'a [E]; 2],
+}
+
+impl<'a, E: Element> Block<'a, E> {
+    /// Block `index` of a span, of which it sees something. `scratch` may be `None` for a span
+    /// without `extra`.
+    #[inline(always)]
+    pub(super) fn new(
+        store: &'a Store<E>,
+        layer: usize,
+        kv_head: usize,
+        span: &Span<'_>,
+        index: usize,
+        scratch: Option<&'a mut Scratch<E>>,
+    ) -> Self {
+        let first = index * PAGE;
+        let inside = |position: usize| position.clamp(first, first + PAGE) - first;
+        let seen = inside(span.from as usize)..inside(span.end());
+        let paged = inside(span.linear as usize);
+        let linear = paged.max(seen.start);
+        let d = store.shape.head_dim;
+        let mut block = Self { seen, keys: [&[]; PAGE / TILE], values: [&[]; 2] };
+        if paged > 0 {
+            let page = span.pages[index] as usize;
+            let (keys, values) = store.block(layer, page, kv_head);
+            for (to, keys) in block.keys.iter_mut().zip(keys.chunks_exact(TILE * d)) {
+                *to = keys;
+            }
+            block.values[0] = &values[block.seen.start * d..linear * d];
+        }
+        if let Some(scratch) = scratch
+            && linear < block.seen.end
+        {
+            let slots = &span.extra[first + linear - span.linear as usize..];
+            block.put_together(store, (layer, kv_head), linear, slots, scratch);
+        }
+        block
+    }
+
+    /// Copies the keys and values from offset `linear` on, whose slots are given, and the keys
+    /// that share a tile with them.
+    fn put_together(
+        &mut self,
+        store: &Store<E>,
+        (layer, kv_head): (usize, usize),
+        linear: usize,
+        slots: &[u32],
+        scratch: &'a mut Scratch<E>,
+    ) {
+        let (shape, tile) = (store.shape, TILE * store.shape.head_dim);
+        let (d, keys) = (shape.head_dim, &mut scratch.keys[..shape.block()]);
+        let mixed = linear / TILE;
+        if !linear.is_multiple_of(TILE) && !self.keys[mixed].is_empty() {
+            keys[mixed * tile..][..tile].copy_from_slice(self.keys[mixed]);
+        }
+        for (offset, slot) in (linear..self.seen.end).zip(slots) {
+            let from = shape.slot(*slot);
+            let (page_keys, page_values) = store.block(layer, from.page, kv_head);
+            shape.copy_key(page_keys, from.offset, keys, offset);
+            let value = &page_values[shape.value(from.offset)..][..d];
+            scratch.values[shape.value(offset)..][..d].copy_from_slice(value);
+        }
+        let keys: &'a [E] = keys;
+        let tiles = keys.chunks_exact(tile).enumerate().skip(mixed);
+        for (t, keys) in tiles.take_while(|(t, _)| t * TILE < self.seen.end) {
+            self.keys[t] = keys;
+        }
+        self.values[1] = &scratch.values[linear * d..self.seen.end * d];
+    }
+}

@@ -1,0 +1,153 @@
+//! A row has one result, whatever else is computed and wherever its keys lie.
+
+use super::*;
+use crate::attention::Cut;
+use crate::testing::{bits, cpus};
+
+/// Rows at the end of a text that the tests look at.
+const LAST: usize = 6;
+
+/// Where a window may start, for a row at position p.
+fn windows(p: usize) -> [u32; 4] {
+    [0, p / 2, p.saturating_sub(3), p].map(|from| from as u32)
+}
+
+/// The rows one by one as plain decoding computes them: positions in order, pages in order.
+fn plain(cpu: &Cpu, text: &Text, len: usize) -> Vec<Vec<Vec<u32>>> {
+    let mut kv = text.model.store(cpu);
+    let first = len.saturating_sub(LAST);
+    let prompt: Vec<u32> = (0..first as u32).collect();
+    text.put(cpu, &mut kv, &prompt, &prompt);
+    let mut rows = Vec::new();
+    for p in first..len {
+        let slot = [p as u32];
+        let q = text.put(cpu, &mut kv, &slot, &slot);
+        let span = |from| Span { pages: &[0, 1, 2], linear: p as u32 + 1, extra: &[], from };
+        let row = |from| bits(&text.model.attend(cpu, &kv, &q, &[span(from)])[0]);
+        rows.push(windows(p).map(row).to_vec());
+    }
+    rows
+}
+
+/// A way to compute the last rows of a text, all at once: given windows, the rows' results.
+type Way = fn(&Cpu, &Text, len: usize, window: usize) -> Vec<Vec<f32>>;
+
+fn chunk(cpu: &Cpu, text: &Text, len: usize, window: usize) -> Vec<Vec<f32>> {
+    let mut kv = text.model.store(cpu);
+    let positions: Vec<u32> = (0..len as u32).collect();
+    // Pages out of order.
+    let pages = [5, 0, 7];
+    let slots: Vec<u32> = positions.iter().map(|p| pages[*p as usize / 64] * 64 + p % 64).collect();
+    let q = text.put(cpu, &mut kv, &positions, &slots);
+    let first = len.saturating_sub(LAST);
+    let from = |p| windows(p)[window];
+    let span = |p| Span { pages: &pages, linear: p as u32 + 1, extra: &[], from: from(p) };
+    let spans: Vec<Span<'_>> = (first..len).map(span).collect();
+    text.model.attend(cpu, &kv, &q[first * text.model.heads * text.model.d..], &spans)
+}
+
+/// The last rows as a path of a tree whose nodes lie anywhere, between the nodes of another path.
+fn tree(cpu: &Cpu, text: &Text, len: usize, window: usize) -> Vec<Vec<f32>> {
+    let mut kv = text.model.store(cpu);
+    let first = len.saturating_sub(LAST);
+    let prompt: Vec<u32> = (0..first as u32).collect();
+    text.put(cpu, &mut kv, &prompt, &prompt);
+    let other = Text::new(text.model, len, 77);
+    let slots: Vec<u32> = (0..2 * LAST as u32).map(|i| 500 - i * 23 % 64 - i % 3 * 64).collect();
+    let (mut q, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, p) in (first as u32..len as u32).enumerate() {
+        ours.push(slots[2 * i]);
+        theirs.push(slots[2 * i + 1]);
+        q.extend(text.put(cpu, &mut kv, &[p], &[slots[2 * i]]));
+        q.extend(other.put(cpu, &mut kv, &[p], &[slots[2 * i + 1]]));
+    }
+    let pages = [0, 1, 2];
+    let mut spans = Vec::new();
+    for i in 0..ours.len() {
+        let from = windows(first + i)[window];
+        for extra in [&ours[..=i], &theirs[..=i]] {
+            spans.push(Span { pages: &pages, linear: first as u32, extra, from });
+        }
+    }
+    text.model.attend(cpu, &kv, &q, &spans).into_iter().step_by(2).collect()
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_in_a_chunk_and_in_a_tree() {
+    let ways: [(&str, Way); 2] = [("chunk", chunk), ("tree", tree)];
+    for model in models() {
+        for len in [1, 2, 63, 64, 65, 129] {
+            let text = Text::new(model, len, len as u64);
+            let cpus = cpus();
+            let expected = plain(&cpus[0], &text, len);
+            for cpu in &cpus {
+                let (level, threads) = (cpu.level, cpu.pool.threads());
+                assert_eq!(plain(cpu, &text, len), expected, "{model:?} {len} {level} {threads}");
+                for ((name, way), window) in
+                    ways.iter().flat_map(|w| [(w, 0), (w, 1), (w, 2), (w, 3)])
+                {
+                    for (row, expected) in way(cpu, &text, len, window).iter().zip(&expected) {
+                        let what = format!("{name} {model:?} {len} {level} {threads} {window}");
+                        assert_eq!(bits(row), expected[window], "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bits_are_finite_and_differ_between_rows() {
+    // Guards the test above: NaN read from an unused slot would make all rows equal.
+    let model = Model { heads: 6, kv_heads: 2, d: 64, kv_type: KvType::F16 };
+    let rows = plain(&cpus()[0], &Text::new(model, 65, 65), 65);
+    let finite = |bits: &u32| f32::from_bits(*bits).is_finite();
+    assert!(rows.iter().flatten().flatten().all(finite));
+    assert!(rows.windows(2).all(|pair| pair[0][0] != pair[1][0]));
+    assert!(rows[5].windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
+    let model = Model { heads: 6, kv_heads: 2, d: 64, kv_type: KvType::F16 };
+    let len = 100;
+    let texts = [1, 2].map(|seed| Text::new(model, len, seed));
+    for cpu in cpus() {
+        let mut kv = model.store(&cpu);
+        let positions: Vec<u32> = (0..len as u32).collect();
+        let pages = [[0, 3], [4, 1]];
+        let mut q = Vec::new();
+        for (text, pages) in texts.iter().zip(&pages) {
+            let slot = |p: &u32| pages[*p as usize / 64] * 64 + p % 64;
+            let slots: Vec<u32> = positions.iter().map(slot).collect();
+            q.push(text.put(&cpu, &mut kv, &positions, &slots));
+        }
+        let width = model.heads * model.d;
+        for rows in [1, 2, 3, 5, 16, 40] {
+            let at = |i: usize| (i % 2, i * 37 % len);
+            let spans: Vec<Span<'_>> = (0..rows)
+                .map(at)
+                .map(|(t, p)| Span { pages: &pages[t], linear: p as u32 + 1, extra: &[], from: 0 })
+                .collect();
+            let asked: Vec<f32> =
+                (0..rows).map(at).flat_map(|(t, p)| q[t][p * width..][..width].to_vec()).collect();
+            let together = model.attend(&cpu, &kv, &asked, &spans);
+            for (i, row) in together.iter().enumerate() {
+                let alone = model.attend(&cpu, &kv, &asked[i * width..][..width], &spans[i..=i]);
+                assert_eq!(bits(row), bits(&alone[0]), "row {i} of {rows} {}", cpu.level);
+            }
+        }
+    }
+}
+
+#[test]
+fn work_is_cut_finely_enough_for_the_threads() {
+    for (rows, kv_heads, group, threads) in
+        [(1, 2, 6, 2), (1, 1, 4, 2), (8, 2, 6, 2), (512, 2, 7, 4), (1, 1, 1, 8), (3, 1, 200, 2)]
+    {
+        let cut = Cut::new(rows, kv_heads, group, threads);
+        let items = rows.div_ceil(cut.rows) * kv_heads * group.div_ceil(cut.heads);
+        assert!(cut.rows * cut.heads <= 64 && cut.rows >= 1 && cut.heads >= 1, "{cut:?}");
+        assert!(items >= threads.min(rows * kv_heads * group), "{cut:?} for {threads}");
+    }
+}
