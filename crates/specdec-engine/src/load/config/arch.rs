@@ -2,6 +2,7 @@
 
 use super::{super::LoadError, checked, tensors};
 use crate::load::gguf::{FromValue, Header, Value};
+use specdec_kernels::RopeKind;
 use std::ops::RangeInclusive;
 
 /// A family of decoders.
@@ -11,15 +12,6 @@ pub enum Architecture {
     Llama,
     /// Qwen2 and Qwen2.5: Llama with biases on query, key and value.
     Qwen2,
-}
-
-/// Which elements of a head a rotation turns together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RopeKind {
-    /// Elements 2i and 2i + 1: GGUF files of Llama have their rows permuted for this.
-    Pairs,
-    /// Elements i and i + d/2, as in GPT-NeoX.
-    Halves,
 }
 
 impl Architecture {

@@ -3,7 +3,8 @@
 mod arch;
 mod tensors;
 
-pub use arch::{Architecture, RopeKind};
+pub use arch::Architecture;
+pub use specdec_kernels::RopeKind;
 pub use tensors::{Role, Shape, TensorSpec};
 
 use super::{

@@ -1,0 +1,373 @@
+//! The engine: a model, its thread, and handles to requests.
+//!
+//! One thread steps all sequences; callers only encode prompts, send and receive. A handle that is
+//! dropped cancels its request at the next step border.
+
+use crate::error::EngineError;
+use crate::load::tokenizer::Tokenizer;
+use crate::metrics::EngineMetrics;
+use crate::model::decoder::Decoder;
+use crate::ops::Memory;
+use crate::request::{Event, SamplingParams};
+use crate::scheduler::{Scheduler, Update};
+use crate::sequence::{Sequence, Spec, Speculator};
+use crate::speculate::Speculation;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
+use specdec_core::TokenId;
+use specdec_core::rng::{Key, philox};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What the engine thread is told.
+enum Command {
+    Submit { sequence: Box<Sequence>, route: Route },
+    Metrics { reply: Sender<EngineMetrics>, reset: bool },
+    Close,
+}
+
+/// Where a sequence's events go, and whether anybody still wants them.
+struct Route {
+    events: Sender<Event>,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// What a loaded engine is made of.
+pub struct Parts {
+    /// The model on its device.
+    pub decoder: Decoder,
+    /// Its tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+    /// Positions of a context, prompt and answer together.
+    pub max_model_len: usize,
+    /// Most sequences that run together.
+    pub max_num_seqs: usize,
+    /// Seeds the keys of requests without a seed of their own.
+    pub seed: u64,
+    /// How to draft; `None` decodes plainly.
+    pub speculation: Option<Speculation>,
+}
+
+/// A model ready to answer. All methods take `&self`; share it between threads freely.
+pub struct Engine {
+    tokenizer: Arc<Tokenizer>,
+    speculation: Option<Speculation>,
+    memory: Memory,
+    vocab: usize,
+    max_model_len: usize,
+    seed: u64,
+    next: AtomicU64,
+    commands: Sender<Command>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    fault: Arc<Mutex<Option<String>>>,
+    process: u32,
+}
+
+/// A request under way. Dropping it cancels the request.
+pub struct RequestHandle {
+    id: u64,
+    events: Receiver<Event>,
+    cancelled: Arc<AtomicBool>,
+    fault: Arc<Mutex<Option<String>>>,
+    process: u32,
+}
+
+impl Engine {
+    /// Starts the engine thread for a loaded model.
+    ///
+    /// # Errors
+    /// [`EngineError::Spawn`].
+    pub fn start(parts: Parts) -> Result<Self, EngineError> {
+        let (commands, inbox) = unbounded();
+        let fault = Arc::new(Mutex::new(None));
+        let memory = parts.decoder.memory();
+        let vocab = parts.decoder.config().vocab;
+        let scheduler =
+            Scheduler::new(parts.decoder, Arc::clone(&parts.tokenizer), parts.max_num_seqs);
+        let seen = Arc::clone(&fault);
+        let thread = std::thread::Builder::new()
+            .name("specdec-engine".to_owned())
+            .spawn(move || supervise(scheduler, &inbox, &seen))
+            .map_err(EngineError::Spawn)?;
+        Ok(Self {
+            tokenizer: parts.tokenizer,
+            speculation: parts.speculation,
+            memory,
+            vocab,
+            max_model_len: parts.max_model_len,
+            seed: parts.seed,
+            next: AtomicU64::new(0),
+            commands,
+            thread: Mutex::new(Some(thread)),
+            fault,
+            process: std::process::id(),
+        })
+    }
+
+    /// Queues a prompt (token ids) and returns the handle that receives its events.
+    ///
+    /// # Errors
+    /// [`EngineError::EmptyPrompt`], [`EngineError::PromptToken`], [`EngineError::ContextLength`],
+    /// [`EngineError::Config`] for parameters; [`EngineError::Closed`], [`EngineError::Dead`],
+    /// [`EngineError::Forked`].
+    pub fn submit(
+        &self,
+        prompt: Vec<TokenId>,
+        params: SamplingParams,
+    ) -> Result<RequestHandle, EngineError> {
+        self.check_alive()?;
+        self.check_prompt(&prompt)?;
+        params.validate(self.vocab)?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (events, receiver) = unbounded();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let sequence = Box::new(self.sequence(id, prompt, params)?);
+        let route = Route { events, cancelled: Arc::clone(&cancelled) };
+        let command = Command::Submit { sequence, route };
+        self.commands.send(command).map_err(|_| self.why_gone())?;
+        let fault = Arc::clone(&self.fault);
+        Ok(RequestHandle { id, events: receiver, cancelled, fault, process: self.process })
+    }
+
+    fn sequence(
+        &self,
+        id: u64,
+        prompt: Vec<TokenId>,
+        params: SamplingParams,
+    ) -> Result<Sequence, EngineError> {
+        let seed = params.seed.unwrap_or_else(|| own_seed(self.seed, id));
+        let key = Key { seed, sample: 0 };
+        let speculator = match &self.speculation {
+            Some(speculation) => {
+                Some(Speculator { drafter: speculation.drafter()?, budget: speculation.budget() })
+            }
+            None => None,
+        };
+        let method = Speculation::method(self.speculation.as_ref(), &params);
+        let (context, arrival) = (self.max_model_len, Instant::now());
+        let spec = Spec { id, params, key, method, speculator, context, arrival };
+        Ok(Sequence::new(prompt, spec, &self.tokenizer))
+    }
+
+    fn check_prompt(&self, prompt: &[TokenId]) -> Result<(), EngineError> {
+        if prompt.is_empty() {
+            return Err(EngineError::EmptyPrompt);
+        }
+        if let Some(index) = prompt.iter().position(|&token| token as usize >= self.vocab) {
+            let token = prompt[index];
+            return Err(EngineError::PromptToken { index, token, vocab: self.vocab });
+        }
+        let (context, limit) = (self.max_model_len, self.max_model_len - 1);
+        if prompt.len() > limit {
+            return Err(EngineError::ContextLength { tokens: prompt.len(), limit, context });
+        }
+        Ok(())
+    }
+
+    fn check_alive(&self) -> Result<(), EngineError> {
+        check_process(self.process)?;
+        let open = lock(&self.thread).is_some();
+        let dead = lock(&self.fault).is_some();
+        if open && !dead { Ok(()) } else { Err(self.why_gone()) }
+    }
+
+    fn why_gone(&self) -> EngineError {
+        why_gone(&self.fault)
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Positions of a context, prompt and answer together.
+    pub fn max_model_len(&self) -> usize {
+        self.max_model_len
+    }
+
+    /// Vocabulary size of the model.
+    pub fn vocab(&self) -> usize {
+        self.vocab
+    }
+
+    /// Bytes held by the model's device.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Sums over all steps; `reset` starts them anew.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`], [`EngineError::Dead`], [`EngineError::Forked`].
+    pub fn metrics(&self, reset: bool) -> Result<EngineMetrics, EngineError> {
+        self.check_alive()?;
+        let (reply, answer) = unbounded();
+        self.commands.send(Command::Metrics { reply, reset }).map_err(|_| self.why_gone())?;
+        answer.recv().map_err(|_| self.why_gone())
+    }
+
+    /// Ends the engine thread after the step in flight; open requests fail with
+    /// [`EngineError::Closed`]. A second call does nothing.
+    pub fn close(&self) {
+        if check_process(self.process).is_err() {
+            return;
+        }
+        let thread = lock(&self.thread).take();
+        if let Some(thread) = thread {
+            // The thread ends by itself when the inbox is gone, so a failed send is no loss.
+            let _ = self.commands.send(Command::Close);
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl RequestHandle {
+    /// Number of the request, unique in its engine.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The next event, or `None` when none came within `timeout`. After [`Event::Done`] or
+    /// [`Event::Failed`] nothing follows and the answer is [`EngineError::Closed`].
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`], [`EngineError::Dead`], [`EngineError::Forked`].
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Event>, EngineError> {
+        check_process(self.process)?;
+        match self.events.recv_timeout(timeout) {
+            Ok(event) => Ok(Some(event)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(why_gone(&self.fault)),
+        }
+    }
+
+    /// Asks the engine to drop the request at the next step border.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for RequestHandle {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+/// Seed of a request that brings none: a function of the engine's seed and the request's number,
+/// spread over all 64 bits so that it meets a seed that a user chose only by chance.
+fn own_seed(engine: u64, id: u64) -> u64 {
+    let key = Key { seed: engine, sample: 0 };
+    let [low, high, ..] = philox([id as u32, (id >> 32) as u32, 0, 0], key.words());
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Threads do not survive a fork: a child must hear it at once and never wait.
+fn check_process(parent: u32) -> Result<(), EngineError> {
+    if std::process::id() == parent { Ok(()) } else { Err(EngineError::Forked { parent }) }
+}
+
+fn why_gone(fault: &Mutex<Option<String>>) -> EngineError {
+    match lock(fault).clone() {
+        Some(message) => EngineError::Dead { message },
+        None => EngineError::Closed,
+    }
+}
+
+/// A panic while holding one of these locks leaves the plain values in them usable.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the loop and turns its end, whatever it was, into an answer for everybody who waits: the
+/// routes are dropped, so every handle sees the end and reads the fault.
+fn supervise(scheduler: Scheduler, inbox: &Receiver<Command>, fault: &Mutex<Option<String>>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| serve(scheduler, inbox)));
+    let message = match outcome {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(panic) => panic_message(panic.as_ref()),
+    };
+    *lock(fault) = Some(message);
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+fn serve(mut scheduler: Scheduler, inbox: &Receiver<Command>) -> Result<(), EngineError> {
+    let mut routes: HashMap<u64, Route> = HashMap::new();
+    loop {
+        if !take_commands(&mut scheduler, inbox, &mut routes) {
+            return Ok(());
+        }
+        let gone: Vec<u64> = routes
+            .iter()
+            .filter(|(_, route)| route.cancelled.load(Ordering::Relaxed))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in gone {
+            scheduler.cancel(id);
+            routes.remove(&id);
+        }
+        for update in scheduler.step()? {
+            deliver(update, &mut routes);
+        }
+    }
+}
+
+/// Takes what the inbox holds, waiting only when there is nothing else to do. Returns whether to go
+/// on.
+fn take_commands(
+    scheduler: &mut Scheduler,
+    inbox: &Receiver<Command>,
+    routes: &mut HashMap<u64, Route>,
+) -> bool {
+    loop {
+        let command = if scheduler.is_idle() {
+            inbox.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            inbox.try_recv()
+        };
+        match command {
+            Ok(Command::Submit { sequence, route }) => {
+                routes.insert(sequence.id, route);
+                scheduler.add(*sequence);
+            }
+            Ok(Command::Metrics { reply, reset }) => {
+                // A caller who stopped waiting is no fault.
+                let _ = reply.send(scheduler.metrics().clone());
+                if reset {
+                    scheduler.reset_metrics();
+                }
+            }
+            Ok(Command::Close) | Err(TryRecvError::Disconnected) => return false,
+            Err(TryRecvError::Empty) => return true,
+        }
+    }
+}
+
+fn deliver(update: Update, routes: &mut HashMap<u64, Route>) {
+    let Some(route) = routes.get(&update.id) else { return };
+    if !update.chunk.token_ids.is_empty() || !update.chunk.text.is_empty() {
+        // A handle that is gone has set its cancel flag; the next border removes the sequence.
+        let _ = route.events.send(Event::Chunk(update.chunk));
+    }
+    if let Some(end) = update.end {
+        let _ = route.events.send(match end {
+            Ok(completion) => Event::Done(Box::new(completion)),
+            Err(error) => Event::Failed(error),
+        });
+        routes.remove(&update.id);
+    }
+}

@@ -1,0 +1,113 @@
+//! Everything that can go wrong between a file and a text.
+
+use crate::load::LoadError;
+use specdec_core::{LawError, ParameterError};
+use specdec_kernels::{CpuError, KvError, MatrixError, PoolError};
+
+/// Error of the engine: what was found, what was expected, what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A model file could not be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A tensor's data is unusable.
+    #[error("tensor {tensor:?}: {source}")]
+    Tensor {
+        /// Name in the file.
+        tensor: String,
+        /// What is wrong with it.
+        source: MatrixError,
+    },
+    /// An option or parameter has a value that cannot be used.
+    #[error("{field} is {found}, expected {expected}")]
+    Config {
+        /// Name of the option.
+        field: &'static str,
+        /// The value given.
+        found: String,
+        /// The values allowed.
+        expected: String,
+    },
+    /// A parameter of the algorithms is out of range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The prompt has no token.
+    #[error("the prompt has no token; give at least one character or token id")]
+    EmptyPrompt,
+    /// A token id of the prompt is outside the vocabulary.
+    #[error("prompt token {index} is {token}, expected an id below {vocab}")]
+    PromptToken {
+        /// Place in the prompt.
+        index: usize,
+        /// The id given.
+        token: u32,
+        /// Vocabulary size.
+        vocab: usize,
+    },
+    /// The prompt leaves no room for an answer.
+    #[error(
+        "the prompt has {tokens} tokens, but at most {limit} leave room for one more in a context \
+         of {context}; shorten the prompt or load with a larger max_model_len"
+    )]
+    ContextLength {
+        /// Tokens of the prompt.
+        tokens: usize,
+        /// Longest prompt allowed.
+        limit: usize,
+        /// Positions that the engine was loaded with.
+        context: usize,
+    },
+    /// The KV cache has too few free pages.
+    #[error("the KV cache needs {needed} more pages, but {free} are free")]
+    CacheFull {
+        /// Pages missing.
+        needed: usize,
+        /// Pages free.
+        free: usize,
+    },
+    /// A forward pass was asked for rows that it cannot run.
+    #[error("row {row} {reason}")]
+    Rows {
+        /// Index of the row.
+        row: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Logits from which no token can be drawn.
+    #[error("cannot sample: {0}; the weights or the prompt make the model overflow")]
+    Law(#[from] LawError),
+    /// A kernel could not run.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The kernels cannot be set up as asked.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// The KV store could not be made.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// A candle tensor operation failed.
+    #[cfg(feature = "candle")]
+    #[error(transparent)]
+    Candle(#[from] candle_core::Error),
+    /// The engine thread could not be started.
+    #[error("cannot start the engine thread: {0}")]
+    Spawn(std::io::Error),
+    /// The engine was closed.
+    #[error("the engine is closed; load the model again")]
+    Closed,
+    /// The engine stopped after a fault of its own.
+    #[error("the engine stopped after an internal fault ({message}); load the model again")]
+    Dead {
+        /// What the fault said.
+        message: String,
+    },
+    /// The engine was used in a child made by fork.
+    #[error(
+        "the engine was loaded in process {parent} and does not survive a fork; load it in the \
+         child, or start workers with the \"spawn\" method"
+    )]
+    Forked {
+        /// Process that loaded the engine.
+        parent: u32,
+    },
+}

@@ -1,0 +1,5 @@
+//! The model: rows in, logits out.
+
+pub mod decoder;
+pub mod rows;
+pub mod weights;

@@ -1,0 +1,82 @@
+//! Tensors of a model file, one at a time: read, packed or de-quantised, and dropped, so at most one
+//! tensor's bytes are in memory beside what the device keeps.
+
+use crate::error::EngineError;
+use crate::load::{Gguf, LoadError, gguf::TensorInfo};
+use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
+
+/// The tensors of an open file, with a buffer for the one in hand.
+pub struct Weights<'a> {
+    file: &'a Gguf,
+    buffer: Vec<u8>,
+    progress: &'a mut dyn FnMut(u64, u64),
+    done: u64,
+    total: u64,
+}
+
+impl<'a> Weights<'a> {
+    /// The tensors of `file`; `progress` hears bytes read and bytes in all.
+    pub fn new(file: &'a Gguf, progress: &'a mut dyn FnMut(u64, u64)) -> Self {
+        let total = file.header().tensors().iter().map(|tensor| tensor.bytes).sum();
+        Self { file, buffer: Vec::new(), progress, done: 0, total }
+    }
+
+    /// A matrix packed for the kernels.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] for a tensor that is missing, unreadable or of a format without a
+    /// kernel; [`EngineError::Tensor`] for data that cannot be computed with.
+    pub fn matrix(&mut self, cpu: &Cpu, name: &str) -> Result<Matrix, EngineError> {
+        let (tensor, format) = self.read(name)?;
+        let (rows, cols) = (tensor.rows() as usize, tensor.cols() as usize);
+        Matrix::pack(cpu, format, rows, cols, &self.buffer).map_err(|source| wrong(name, source))
+    }
+
+    /// All values of a tensor in f32, row by row.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn values(&mut self, name: &str) -> Result<Vec<f32>, EngineError> {
+        let (tensor, format) = self.read(name)?;
+        let mut values = vec![0.0; (tensor.rows() * tensor.cols()) as usize];
+        dequantise(format, &self.buffer, &mut values).map_err(|source| wrong(name, source))?;
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(at) => {
+                let row = at / tensor.cols() as usize;
+                Err(wrong(name, MatrixError::NotFinite { row }))
+            }
+            None => Ok(values),
+        }
+    }
+
+    /// As [`Self::values`], or `None` where the file lacks the tensor.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn optional_values(&mut self, name: &str) -> Result<Option<Vec<f32>>, EngineError> {
+        match self.file.header().tensor(name) {
+            Some(_) => self.values(name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn read(&mut self, name: &str) -> Result<(&'a TensorInfo, Format), EngineError> {
+        let tensor = self
+            .file
+            .header()
+            .tensor(name)
+            .ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
+        let format = Format::from_ggml(tensor.kind.id).ok_or_else(|| LoadError::Unsupported {
+            field: name.to_owned(),
+            found: format!("the format {}", tensor.kind.name),
+        })?;
+        self.file.read_tensor(tensor, &mut self.buffer)?;
+        self.done += tensor.bytes;
+        (self.progress)(self.done, self.total);
+        Ok((tensor, format))
+    }
+}
+
+fn wrong(tensor: &str, source: MatrixError) -> EngineError {
+    EngineError::Tensor { tensor: tensor.to_owned(), source }
+}

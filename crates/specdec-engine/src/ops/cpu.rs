@@ -1,0 +1,400 @@
+//! The CPU device: packed weights, paged keys and values, and an arena of activations that is made
+//! once; no step allocates beyond it.
+
+use super::{Memory, Ops};
+use crate::cache::{Move, PAGE};
+use crate::error::EngineError;
+use crate::load::ModelConfig;
+use crate::model::rows::Step;
+use crate::model::weights::Weights;
+use specdec_kernels::{
+    Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, Product, Rope, Store, attention, linear,
+    rms_norm, rope_append, swiglu,
+};
+
+/// Sizes of the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuSizes {
+    /// Most rows of one pass.
+    pub rows: usize,
+    /// Most rows of one pass that ask for logits.
+    pub logits: usize,
+    /// Most rows of one pass that ask for hidden states.
+    pub hidden: usize,
+    /// Layers whose input is captured for them.
+    pub captures: usize,
+    /// Pages of the KV cache.
+    pub pages: usize,
+    /// Storage type of keys and values.
+    pub kv_type: KvType,
+}
+
+/// A weight matrix with its bias.
+struct Linear {
+    matrix: Matrix,
+    bias: Option<Vec<f32>>,
+}
+
+struct Layer {
+    attention_norm: Vec<f32>,
+    q: Linear,
+    k: Linear,
+    v: Linear,
+    out: Linear,
+    ffn_norm: Vec<f32>,
+    gate: Linear,
+    up: Linear,
+    down: Linear,
+}
+
+/// The model's parameters in packed form.
+struct Parameters {
+    embedding: Matrix,
+    layers: Vec<Layer>,
+    final_norm: Vec<f32>,
+    /// `None`: the embedding table is the head too.
+    head: Option<Matrix>,
+}
+
+/// The registers of one pass.
+struct Arena {
+    x: Vec<f32>,
+    normed: Acts,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    attended: Acts,
+    gate: Vec<f32>,
+    up: Vec<f32>,
+    activated: Acts,
+    head_in: Acts,
+    logits: Vec<f32>,
+    hidden: Vec<Vec<f32>>,
+    rotations: Vec<f32>,
+    all_rows: Vec<u32>,
+}
+
+/// A model on the CPU.
+pub struct CpuOps {
+    cpu: Cpu,
+    config: ModelConfig,
+    sizes: CpuSizes,
+    parameters: Parameters,
+    rope: Rope,
+    kv: KvStore,
+    arena: Arena,
+    logits_len: usize,
+    hidden_len: usize,
+}
+
+impl CpuOps {
+    /// Packs the weights of a model and makes its arena.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] and [`EngineError::Tensor`] for the file, [`EngineError::Kv`] for a
+    /// cache that cannot be had.
+    pub fn load(
+        cpu: Cpu,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+        sizes: CpuSizes,
+    ) -> Result<Self, EngineError> {
+        let parameters = Parameters::load(&cpu, config, weights)?;
+        let kv = KvStore::new(
+            config.layers,
+            sizes.pages,
+            config.kv_heads,
+            config.head_dim,
+            sizes.kv_type,
+        )?;
+        let arena = Arena::new(config, &parameters, &sizes);
+        let rope = Rope::new(config.rope_kind, config.head_dim, config.rope_base, None);
+        let config = config.clone();
+        Ok(Self { cpu, config, sizes, parameters, rope, kv, arena, logits_len: 0, hidden_len: 0 })
+    }
+
+    fn q_width(&self) -> usize {
+        self.config.heads * self.config.head_dim
+    }
+
+    fn kv_width(&self) -> usize {
+        self.config.kv_heads * self.config.head_dim
+    }
+}
+
+impl Linear {
+    fn load(cpu: &Cpu, weights: &mut Weights<'_>, name: &str) -> Result<Self, EngineError> {
+        let matrix = weights.matrix(cpu, &format!("{name}.weight"))?;
+        let bias = weights.optional_values(&format!("{name}.bias"))?;
+        Ok(Self { matrix, bias })
+    }
+
+    fn product<'a>(&'a self, store: Store, out: &'a mut [f32]) -> Product<'a> {
+        Product { matrix: &self.matrix, bias: self.bias.as_deref(), store, out }
+    }
+
+    fn bytes(&self) -> usize {
+        self.matrix.bytes() + self.bias.as_ref().map_or(0, |bias| size_of_val(bias.as_slice()))
+    }
+}
+
+impl Layer {
+    fn load(cpu: &Cpu, weights: &mut Weights<'_>, layer: usize) -> Result<Self, EngineError> {
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        Ok(Self {
+            attention_norm: weights.values(&name("attn_norm.weight"))?,
+            q: Linear::load(cpu, weights, &name("attn_q"))?,
+            k: Linear::load(cpu, weights, &name("attn_k"))?,
+            v: Linear::load(cpu, weights, &name("attn_v"))?,
+            out: Linear::load(cpu, weights, &name("attn_output"))?,
+            ffn_norm: weights.values(&name("ffn_norm.weight"))?,
+            gate: Linear::load(cpu, weights, &name("ffn_gate"))?,
+            up: Linear::load(cpu, weights, &name("ffn_up"))?,
+            down: Linear::load(cpu, weights, &name("ffn_down"))?,
+        })
+    }
+
+    fn matrices(&self) -> [&Linear; 7] {
+        [&self.q, &self.k, &self.v, &self.out, &self.gate, &self.up, &self.down]
+    }
+}
+
+impl Parameters {
+    fn load(
+        cpu: &Cpu,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self, EngineError> {
+        let embedding = weights.matrix(cpu, "token_embd.weight")?;
+        let layers = (0..config.layers)
+            .map(|layer| Layer::load(cpu, weights, layer))
+            .collect::<Result<_, _>>()?;
+        let final_norm = weights.values("output_norm.weight")?;
+        let head =
+            if config.tied_embeddings { None } else { Some(weights.matrix(cpu, "output.weight")?) };
+        Ok(Self { embedding, layers, final_norm, head })
+    }
+
+    fn head(&self) -> &Matrix {
+        self.head.as_ref().unwrap_or(&self.embedding)
+    }
+
+    fn bytes(&self) -> usize {
+        let layers = self.layers.iter().flat_map(Layer::matrices).map(Linear::bytes);
+        let head = self.head.as_ref().map_or(0, Matrix::bytes);
+        self.embedding.bytes() + head + layers.sum::<usize>()
+    }
+}
+
+/// The int8 forms that the readers of one register want, over all layers.
+fn forms<'a>(readers: impl Iterator<Item = &'a Matrix>) -> Forms {
+    let mut forms = Forms::default();
+    for reader in readers {
+        match reader.format().activation() {
+            Activation::F32 => {}
+            Activation::Int8x32 => forms.int8x32 = true,
+            Activation::Int8x256 => forms.int8x256 = true,
+        }
+    }
+    forms
+}
+
+impl Arena {
+    fn new(config: &ModelConfig, parameters: &Parameters, sizes: &CpuSizes) -> Self {
+        let (rows, q_width) = (sizes.rows, config.heads * config.head_dim);
+        let kv_width = config.kv_heads * config.head_dim;
+        let layers = || parameters.layers.iter();
+        let normed =
+            forms(layers().flat_map(|l| {
+                [&l.q.matrix, &l.k.matrix, &l.v.matrix, &l.gate.matrix, &l.up.matrix]
+            }));
+        let attended = forms(layers().map(|l| &l.out.matrix));
+        let activated = forms(layers().map(|l| &l.down.matrix));
+        let head = forms(std::iter::once(parameters.head()));
+        Self {
+            x: vec![0.0; rows * config.hidden],
+            normed: Acts::new(rows, config.hidden, normed),
+            q: vec![0.0; rows * q_width],
+            k: vec![0.0; rows * kv_width],
+            v: vec![0.0; rows * kv_width],
+            attended: Acts::new(rows, q_width, attended),
+            gate: vec![0.0; rows * config.ffn],
+            up: vec![0.0; rows * config.ffn],
+            activated: Acts::new(rows, config.ffn, activated),
+            head_in: Acts::new(sizes.logits, config.hidden, head),
+            logits: vec![0.0; sizes.logits * config.vocab],
+            hidden: vec![vec![0.0; sizes.hidden * config.hidden]; sizes.captures],
+            rotations: Vec::with_capacity(rows * config.head_dim),
+            all_rows: (0..rows as u32).collect(),
+        }
+    }
+}
+
+impl Ops for CpuOps {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn max_rows(&self) -> usize {
+        self.sizes.rows
+    }
+
+    fn max_logits(&self) -> usize {
+        self.sizes.logits
+    }
+
+    fn pages(&self) -> usize {
+        self.sizes.pages
+    }
+
+    fn embed(&mut self, step: &Step<'_>) -> Result<(), EngineError> {
+        let width = self.config.hidden;
+        for (&token, x) in step.batch.tokens().iter().zip(self.arena.x.chunks_exact_mut(width)) {
+            self.parameters.embedding.dequantise_row(token as usize, x);
+        }
+        self.rope.table(step.batch.positions(), &mut self.arena.rotations);
+        Ok(())
+    }
+
+    fn qkv(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let rows = step.batch.len();
+        let (q_width, kv_width) = (self.q_width(), self.kv_width());
+        let weights = &self.parameters.layers[layer];
+        let arena = &mut self.arena;
+        rms_norm(
+            &self.cpu,
+            &arena.x,
+            &arena.all_rows[..rows],
+            &weights.attention_norm,
+            self.config.rms_eps,
+            &mut arena.normed,
+        )?;
+        let mut products = [
+            weights.q.product(Store::Set, &mut arena.q[..rows * q_width]),
+            weights.k.product(Store::Set, &mut arena.k[..rows * kv_width]),
+            weights.v.product(Store::Set, &mut arena.v[..rows * kv_width]),
+        ];
+        Ok(linear(&self.cpu, &arena.normed, rows, &mut products)?)
+    }
+
+    fn rope_append(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let rows = step.batch.len();
+        let (q_width, kv_width) = (self.q_width(), self.kv_width());
+        let arena = &mut self.arena;
+        Ok(rope_append(
+            &self.cpu,
+            &self.rope,
+            &arena.rotations,
+            rows,
+            &mut arena.q[..rows * q_width],
+            &arena.k[..rows * kv_width],
+            &arena.v[..rows * kv_width],
+            step.batch.slots(),
+            &mut self.kv,
+            layer,
+        )?)
+    }
+
+    fn attend(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let q = &self.arena.q[..step.batch.len() * self.q_width()];
+        let scale = 1.0 / (self.config.head_dim as f32).sqrt();
+        let heads = self.config.heads;
+        let out = &mut self.arena.attended;
+        Ok(attention(&self.cpu, &self.kv, layer, q, heads, &step.spans, scale, out)?)
+    }
+
+    fn attention_out(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let rows = step.batch.len();
+        let x = &mut self.arena.x[..rows * self.config.hidden];
+        let product = self.parameters.layers[layer].out.product(Store::Add, x);
+        Ok(linear(&self.cpu, &self.arena.attended, rows, &mut [product])?)
+    }
+
+    fn gate_up(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let rows = step.batch.len();
+        let width = rows * self.config.ffn;
+        let weights = &self.parameters.layers[layer];
+        let arena = &mut self.arena;
+        rms_norm(
+            &self.cpu,
+            &arena.x,
+            &arena.all_rows[..rows],
+            &weights.ffn_norm,
+            self.config.rms_eps,
+            &mut arena.normed,
+        )?;
+        let mut products = [
+            weights.gate.product(Store::Set, &mut arena.gate[..width]),
+            weights.up.product(Store::Set, &mut arena.up[..width]),
+        ];
+        linear(&self.cpu, &arena.normed, rows, &mut products)?;
+        let (gate, up) = (&arena.gate[..width], &arena.up[..width]);
+        Ok(swiglu(&self.cpu, gate, up, rows, &mut arena.activated)?)
+    }
+
+    fn down(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let rows = step.batch.len();
+        let x = &mut self.arena.x[..rows * self.config.hidden];
+        let product = self.parameters.layers[layer].down.product(Store::Add, x);
+        Ok(linear(&self.cpu, &self.arena.activated, rows, &mut [product])?)
+    }
+
+    fn keep_hidden(&mut self, index: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let width = self.config.hidden;
+        let rows = step.batch.hidden_rows();
+        self.hidden_len = rows.len() * width;
+        for (&row, kept) in rows.iter().zip(self.arena.hidden[index].chunks_exact_mut(width)) {
+            kept.copy_from_slice(&self.arena.x[row as usize * width..][..width]);
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, step: &Step<'_>) -> Result<(), EngineError> {
+        let select = step.batch.logits_rows();
+        self.logits_len = select.len() * self.config.vocab;
+        if select.is_empty() {
+            return Ok(());
+        }
+        let arena = &mut self.arena;
+        let norm = &self.parameters.final_norm;
+        let eps = self.config.rms_eps;
+        rms_norm(&self.cpu, &arena.x, select, norm, eps, &mut arena.head_in)?;
+        let out = &mut arena.logits[..self.logits_len];
+        let matrix = self.parameters.head();
+        let product = Product { matrix, bias: None, store: Store::Set, out };
+        Ok(linear(&self.cpu, &arena.head_in, select.len(), &mut [product])?)
+    }
+
+    fn logits(&self) -> &[f32] {
+        &self.arena.logits[..self.logits_len]
+    }
+
+    fn hidden(&self, index: usize) -> &[f32] {
+        &self.arena.hidden[index][..self.hidden_len]
+    }
+
+    fn move_slots(&mut self, moves: &[Move]) -> Result<(), EngineError> {
+        for step in moves {
+            self.kv.copy_slot(step.from, step.to);
+        }
+        Ok(())
+    }
+
+    fn slot_bytes(&self, slot: u32) -> Result<Vec<u8>, EngineError> {
+        Ok((0..self.config.layers).flat_map(|layer| self.kv.slot_bytes(layer, slot)).collect())
+    }
+
+    fn memory(&self) -> Memory {
+        let arena = &self.arena;
+        let floats =
+            [&arena.x, &arena.q, &arena.k, &arena.v, &arena.gate, &arena.up, &arena.logits];
+        Memory {
+            weights: self.parameters.bytes(),
+            kv: self.kv.bytes(),
+            activations: floats.iter().map(|register| size_of_val(register.as_slice())).sum(),
+        }
+    }
+}
+
+/// Positions per KV page are one constant for cache accounting and kernels.
+const _: () = assert!(PAGE == specdec_kernels::PAGE);

@@ -1,0 +1,104 @@
+//! What goes in and what comes out of the engine.
+
+use crate::error::EngineError;
+use specdec_core::{Finish, Sampling, SpecStats, TokenId, TokenLogprobs};
+use std::time::Duration;
+
+/// Most alternatives that a request may ask log-probabilities of (as in the `OpenAI` API).
+pub const MAX_LOGPROBS: usize = 20;
+
+/// How to sample one answer.
+#[derive(Clone, Debug)]
+pub struct SamplingParams {
+    /// Temperature and truncation of the law.
+    pub sampling: Sampling,
+    /// Seed of this request. With one, the text is a function of weights, prompt, parameters and
+    /// seed only, with or without speculation.
+    pub seed: Option<u64>,
+    /// Most tokens to generate, at least 1.
+    pub max_tokens: usize,
+    /// Texts that end the answer; not part of it.
+    pub stop: Vec<String>,
+    /// Tokens that end the answer, beside the model's own.
+    pub stop_token_ids: Vec<TokenId>,
+    /// Go on after the model's own end tokens.
+    pub ignore_eos: bool,
+    /// Report the log-probability of each token and of this many best alternatives.
+    pub logprobs: Option<usize>,
+}
+
+impl SamplingParams {
+    /// Checks what [`Sampling`] has not checked already.
+    ///
+    /// # Errors
+    /// [`EngineError::Config`] naming the field.
+    pub fn validate(&self, vocab: usize) -> Result<(), EngineError> {
+        let refuse = |field, found: String, expected: &str| {
+            Err(EngineError::Config { field, found, expected: expected.to_owned() })
+        };
+        if self.max_tokens == 0 {
+            return refuse("max_tokens", "0".to_owned(), "at least 1");
+        }
+        if self.stop.iter().any(String::is_empty) {
+            return refuse("stop", "an empty string".to_owned(), "non-empty strings");
+        }
+        if let Some(&id) = self.stop_token_ids.iter().find(|&&id| id as usize >= vocab) {
+            return refuse("stop_token_ids", id.to_string(), "ids inside the vocabulary");
+        }
+        match self.logprobs {
+            Some(n) if n > MAX_LOGPROBS => refuse("logprobs", n.to_string(), "at most 20"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What one step added to an answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chunk {
+    /// New tokens.
+    pub token_ids: Vec<TokenId>,
+    /// How many of them, from the front, were accepted drafts.
+    pub num_from_draft: usize,
+    /// New text; lags behind the tokens while a character or a stop string may be incomplete.
+    pub text: String,
+    /// One entry per new token when the request asked.
+    pub logprobs: Vec<TokenLogprobs>,
+}
+
+/// The end of an answer.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// Why it ended.
+    pub finish: Finish,
+    /// Times and speculation statistics.
+    pub metrics: RequestMetrics,
+}
+
+/// Where a request's time went and what speculation did.
+#[derive(Clone, Debug, Default)]
+pub struct RequestMetrics {
+    /// Tokens of the prompt.
+    pub num_prompt_tokens: usize,
+    /// Tokens generated.
+    pub num_generation_tokens: usize,
+    /// From arrival to the first step.
+    pub queue_time: Duration,
+    /// From arrival to the first token.
+    pub time_to_first_token: Duration,
+    /// From the first token to the last.
+    pub generation_time: Duration,
+    /// Drafts and what became of them.
+    pub speculation: SpecStats,
+}
+
+/// What a request's handle receives.
+#[derive(Debug)]
+pub enum Event {
+    /// More tokens.
+    Chunk(Chunk),
+    /// The end; nothing follows.
+    Done(Box<Completion>),
+    /// The request failed; nothing follows. Other requests are not affected unless the error is
+    /// [`EngineError::Dead`].
+    Failed(EngineError),
+}

@@ -1,0 +1,201 @@
+//! One answer in the making: the state that moves by accepted tokens, one by one.
+
+use crate::cache::SeqCache;
+use crate::error::EngineError;
+use crate::load::tokenizer::{TextDecoder, Tokenizer};
+use crate::request::{Chunk, Completion, RequestMetrics, SamplingParams};
+use specdec_core::rng::Key;
+use specdec_core::row_ops::Scalar;
+use specdec_core::{
+    Acceptor, Budget, Drafter, Law, Limits, Method, SpecStats, Step, TokenId, logprobs,
+};
+use std::time::Instant;
+
+/// Buffers that every sequence of an engine uses in turn.
+pub struct Scratch {
+    /// Passes over a row of the vocabulary.
+    pub ops: Scalar,
+    /// The law at the node in hand.
+    pub law: Law,
+    /// Weights of one row.
+    pub weights: Vec<f64>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { ops: Scalar::default(), law: Law::one_hot(0), weights: Vec::new() }
+    }
+}
+
+/// A drafter and how much it may propose.
+pub struct Speculator {
+    /// Where drafts come from.
+    pub drafter: Box<dyn Drafter + Send>,
+    /// Most nodes and most depth of one tree.
+    pub budget: Budget,
+}
+
+/// What a sequence needs beside its prompt.
+pub struct Spec {
+    /// Number by which the caller knows the sequence.
+    pub id: u64,
+    /// How to sample.
+    pub params: SamplingParams,
+    /// Randomness: the request's seed, or one that the engine drew.
+    pub key: Key,
+    /// Rule of acceptance.
+    pub method: Method,
+    /// Source of drafts; `None` decodes plainly.
+    pub speculator: Option<Speculator>,
+    /// Positions of the context.
+    pub context: usize,
+    /// When the request arrived.
+    pub arrival: Instant,
+}
+
+/// One answer in the making.
+pub struct Sequence {
+    /// Number by which the caller knows the sequence.
+    pub id: u64,
+    pub(crate) tokens: Vec<TokenId>,
+    pub(crate) cache: SeqCache,
+    pub(crate) params: SamplingParams,
+    pub(crate) key: Key,
+    pub(crate) method: Method,
+    pub(crate) speculator: Option<Speculator>,
+    stats: SpecStats,
+    prompt_len: usize,
+    context: usize,
+    acceptor: Acceptor,
+    decoder: TextDecoder,
+    chunk: Chunk,
+    arrival: Instant,
+    started: Option<Instant>,
+    first_token: Option<Instant>,
+}
+
+impl Sequence {
+    /// A sequence that will continue `prompt` (not empty, shorter than the context).
+    pub fn new(prompt: Vec<TokenId>, spec: Spec, tokenizer: &Tokenizer) -> Self {
+        let limits = Limits {
+            max_tokens: spec.params.max_tokens,
+            stop_token_ids: spec.params.stop_token_ids.clone(),
+            eos_token_ids: tokenizer.end_ids().to_vec(),
+            ignore_eos: spec.params.ignore_eos,
+            stop: spec.params.stop.clone(),
+            context_left: spec.context - prompt.len(),
+        };
+        let nodes = spec.speculator.as_ref().map_or(0, |spec| spec.budget.nodes);
+        Self {
+            id: spec.id,
+            prompt_len: prompt.len(),
+            tokens: prompt,
+            cache: SeqCache::default(),
+            params: spec.params,
+            key: spec.key,
+            method: spec.method,
+            speculator: spec.speculator,
+            stats: SpecStats::new(nodes, true),
+            context: spec.context,
+            acceptor: Acceptor::new(limits),
+            decoder: TextDecoder::new(),
+            chunk: Chunk::default(),
+            arrival: spec.arrival,
+            started: None,
+            first_token: None,
+        }
+    }
+
+    /// Tokens that are known but not in the cache: the rest of the prompt, or the last token drawn.
+    pub(crate) fn missing(&self) -> &[TokenId] {
+        &self.tokens[self.cache.len()..]
+    }
+
+    /// Prompt and answer so far.
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// The answer so far.
+    pub fn output(&self) -> &[TokenId] {
+        &self.tokens[self.prompt_len..]
+    }
+
+    /// Positions that the whole answer may need at most.
+    pub(crate) fn longest(&self) -> usize {
+        (self.prompt_len + self.params.max_tokens).min(self.context)
+    }
+
+    /// How much may be drafted now: a tree of depth `d` can emit `d + 1` tokens, and each of them
+    /// must fit the answer and the context.
+    pub(crate) fn draft_budget(&self) -> Budget {
+        let left = self.longest().saturating_sub(self.tokens.len());
+        match &self.speculator {
+            Some(spec) if left > 1 => {
+                Budget { nodes: spec.budget.nodes, depth: spec.budget.depth.min(left - 1) }
+            }
+            _ => Budget { nodes: 0, depth: 0 },
+        }
+    }
+
+    /// Counts a step. Steps of a plain sequence are not speculation's, so they are not counted.
+    pub(crate) fn record(&mut self, step: Step) {
+        if self.speculator.is_some() {
+            self.stats.record(step);
+        }
+    }
+
+    pub(crate) fn mark_started(&mut self) {
+        self.started.get_or_insert_with(Instant::now);
+    }
+
+    /// The door through which every token enters the answer, drafted or not: text, stop rules,
+    /// counts, log-probabilities. `row` holds the logits the token was drawn from. Returns whether
+    /// the answer goes on.
+    pub(crate) fn emit(
+        &mut self,
+        token: TokenId,
+        from_draft: bool,
+        row: &[f32],
+        tokenizer: &Tokenizer,
+        scratch: &mut Scratch,
+    ) -> Result<bool, EngineError> {
+        if let Some(best) = self.params.logprobs {
+            let (ops, weights) = (&mut scratch.ops, &mut scratch.weights);
+            self.chunk.logprobs.push(logprobs(row, token, best, ops, weights)?);
+        }
+        self.first_token.get_or_insert_with(Instant::now);
+        self.tokens.push(token);
+        self.chunk.token_ids.push(token);
+        self.chunk.num_from_draft += usize::from(from_draft);
+        let piece = self.decoder.push(tokenizer.token_bytes(token));
+        let ended = self.acceptor.accept(token, piece).is_some();
+        if ended {
+            self.acceptor.flush(self.decoder.flush());
+        }
+        Ok(!ended)
+    }
+
+    /// What this step added.
+    pub(crate) fn take_chunk(&mut self) -> Chunk {
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.text = self.acceptor.take_text();
+        chunk
+    }
+
+    /// The end, once there is one.
+    pub(crate) fn completion(&mut self) -> Option<Completion> {
+        let finish = self.acceptor.finished()?.clone();
+        let now = Instant::now();
+        let first = self.first_token.unwrap_or(now);
+        let metrics = RequestMetrics {
+            num_prompt_tokens: self.prompt_len,
+            num_generation_tokens: self.output().len(),
+            queue_time: self.started.unwrap_or(now) - self.arrival,
+            time_to_first_token: first - self.arrival,
+            generation_time: now - first,
+            speculation: std::mem::take(&mut self.stats),
+        };
+        Some(Completion { finish, metrics })
+    }
+}

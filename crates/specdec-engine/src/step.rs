@@ -1,0 +1,223 @@
+//! ONE step of every running sequence:
+//!
+//! ```text
+//! context -> draft -> tree -> forward -> verify -> commit -> stream
+//! ```
+//!
+//! Plain decoding is this step with an empty tree, and prefill is this step with more missing tokens
+//! than fit. There is no second path, so greedy text cannot depend on the drafter: the verifier reads
+//! logits that do not depend on the other rows of the pass.
+
+use crate::error::EngineError;
+use crate::load::tokenizer::Tokenizer;
+use crate::metrics::EngineMetrics;
+use crate::model::{decoder::Decoder, rows::Row};
+use crate::sequence::{Scratch, Sequence};
+use specdec_core::row_ops::Scalar;
+use specdec_core::{DraftTree, Law, LawError, Laws, Outcome, Sampling, Step, StepEnd, law};
+use std::time::Instant;
+
+/// One sequence's share of a pass.
+struct Share {
+    /// Its first row in the batch.
+    first: usize,
+    /// Known tokens that enter the cache.
+    missing: usize,
+    /// Drafted nodes behind them; node `i` is row `first + missing + i`.
+    tree: DraftTree,
+    /// Whether the last known token is in the pass, so that a token can be drawn.
+    draws: bool,
+    /// Whether there was room to draft.
+    room: bool,
+}
+
+impl Share {
+    fn end(&self, outcome: &Outcome) -> StepEnd {
+        if self.room { outcome.walk.into() } else { StepEnd::Budget }
+    }
+}
+
+/// What became of one sequence in a step.
+pub enum Progress {
+    /// It goes on (perhaps still in its prompt).
+    Running,
+    /// It ended with this step.
+    Finished,
+    /// It cannot go on; the others can.
+    Failed(EngineError),
+}
+
+/// Steps all `sequences` once: one forward pass for all of them.
+///
+/// # Errors
+/// Faults of the device, after which no sequence can go on.
+pub fn step(
+    decoder: &mut Decoder,
+    tokenizer: &Tokenizer,
+    sequences: &mut [Sequence],
+    scratch: &mut Scratch,
+    metrics: &mut EngineMetrics,
+) -> Result<Vec<Progress>, EngineError> {
+    let begin = Instant::now();
+    let (shares, rows) = plan(decoder.limits().0, sequences);
+    let drafted = Instant::now();
+    {
+        let mut caches: Vec<_> = sequences.iter_mut().map(|seq| &mut seq.cache).collect();
+        decoder.forward(&mut caches, &rows)?;
+    }
+    let forwarded = Instant::now();
+    let mut progress = Vec::with_capacity(sequences.len());
+    let mut paths = Vec::with_capacity(sequences.len());
+    for (seq, share) in sequences.iter_mut().zip(&shares) {
+        seq.mark_started();
+        let (state, path) = advance(decoder, tokenizer, seq, share, scratch);
+        progress.push(state);
+        paths.push(path);
+    }
+    let verified = Instant::now();
+    for (seq, path) in sequences.iter_mut().zip(&paths) {
+        decoder.commit(&mut seq.cache, path)?;
+    }
+    metrics.record(rows.len(), [begin, drafted, forwarded, verified, Instant::now()]);
+    Ok(progress)
+}
+
+/// Draft and tree: every decoding sequence gets its rows first, prompts share what is left.
+fn plan(max_rows: usize, sequences: &mut [Sequence]) -> (Vec<Share>, Vec<Row>) {
+    let decoding: usize = sequences
+        .iter()
+        .filter(|seq| seq.missing().len() == 1)
+        .map(|seq| 1 + seq.draft_budget().nodes)
+        .sum();
+    let mut left = max_rows.saturating_sub(decoding);
+    let mut shares = Vec::with_capacity(sequences.len());
+    let mut rows = Vec::new();
+    for (index, seq) in sequences.iter_mut().enumerate() {
+        let known = seq.missing().len();
+        let missing = if known == 1 { 1 } else { known.min(left) };
+        let draws = missing == known;
+        if known > 1 {
+            left -= missing;
+        }
+        let room = known == 1 && seq.draft_budget().depth > 0;
+        let tree = if room { propose(seq) } else { DraftTree::new() };
+        let share = Share { first: rows.len(), missing, tree, draws, room };
+        push_rows(&mut rows, index, &seq.missing()[..missing], &share);
+        shares.push(share);
+    }
+    (shares, rows)
+}
+
+fn propose(seq: &mut Sequence) -> DraftTree {
+    let budget = seq.draft_budget();
+    match &mut seq.speculator {
+        Some(spec) => spec.drafter.propose(&seq.tokens, budget),
+        None => DraftTree::new(),
+    }
+}
+
+fn push_rows(rows: &mut Vec<Row>, seq: usize, missing: &[u32], share: &Share) {
+    for (i, &token) in missing.iter().enumerate() {
+        let parent = i.checked_sub(1).map(|before| share.first + before);
+        let logits = share.draws && i + 1 == missing.len();
+        rows.push(Row { token, seq, parent, logits, hidden: false });
+    }
+    let nodes = share.first + missing.len();
+    for node in 0..share.tree.len() {
+        let parent = Some(share.tree.parent(node).map_or(nodes - 1, |parent| nodes + parent));
+        rows.push(Row { token: share.tree.token(node), seq, parent, logits: true, hidden: false });
+    }
+}
+
+/// Verify and stream one sequence; returns the tail rows of the pass that its cache keeps.
+fn advance(
+    decoder: &Decoder,
+    tokenizer: &Tokenizer,
+    seq: &mut Sequence,
+    share: &Share,
+    scratch: &mut Scratch,
+) -> (Progress, Vec<usize>) {
+    let mut keep: Vec<usize> = (0..share.missing).collect();
+    if !share.draws {
+        return (Progress::Running, keep);
+    }
+    let root = share.first + share.missing - 1;
+    let outcome = check(decoder, seq, share, root, scratch);
+    let goes_on = outcome.map_err(EngineError::from).and_then(|outcome| {
+        emit(decoder, tokenizer, seq, share, root, &outcome, &mut keep, scratch)
+    });
+    let progress = match goes_on {
+        Ok(true) => Progress::Running,
+        Ok(false) => Progress::Finished,
+        Err(error) => Progress::Failed(error),
+    };
+    (progress, keep)
+}
+
+fn check(
+    decoder: &Decoder,
+    seq: &Sequence,
+    share: &Share,
+    root: usize,
+    scratch: &mut Scratch,
+) -> Result<Outcome, LawError> {
+    let Scratch { ops, law, .. } = scratch;
+    let mut laws = RowLaws { decoder, root, sampling: &seq.params.sampling, ops, law };
+    seq.method.verify(&share.tree, &mut laws, seq.tokens.len(), seq.key)
+}
+
+/// Commits the outcome token by token, the drawn one last, until the answer ends. Returns whether it
+/// goes on.
+#[expect(clippy::too_many_arguments, reason = "the state of one step, read by this function alone")]
+fn emit(
+    decoder: &Decoder,
+    tokenizer: &Tokenizer,
+    seq: &mut Sequence,
+    share: &Share,
+    root: usize,
+    outcome: &Outcome,
+    keep: &mut Vec<usize>,
+    scratch: &mut Scratch,
+) -> Result<bool, EngineError> {
+    let mut row = root;
+    let mut accepted = 0;
+    let mut goes_on = true;
+    for &node in &outcome.path {
+        let token = share.tree.token(node);
+        goes_on = seq.emit(token, true, logits(decoder, row), tokenizer, scratch)?;
+        accepted += 1;
+        keep.push(share.missing + node);
+        row = root + 1 + node;
+        if !goes_on {
+            break;
+        }
+    }
+    let end = if goes_on { share.end(outcome) } else { StepEnd::Finished };
+    if goes_on {
+        goes_on = seq.emit(outcome.next, false, logits(decoder, row), tokenizer, scratch)?;
+    }
+    seq.record(Step { drafted: share.tree.len(), depth: share.tree.max_depth(), accepted, end });
+    Ok(goes_on)
+}
+
+/// Every row that a verifier or an answer reads asked for its logits in [`push_rows`].
+fn logits(decoder: &Decoder, row: usize) -> &[f32] {
+    decoder.logits(row).unwrap_or_default()
+}
+
+/// The target's laws at the nodes of one tree, made when a verifier looks.
+struct RowLaws<'a> {
+    decoder: &'a Decoder,
+    root: usize,
+    sampling: &'a Sampling,
+    ops: &'a mut Scalar,
+    law: &'a mut Law,
+}
+
+impl Laws for RowLaws<'_> {
+    fn at(&mut self, node: Option<usize>) -> Result<&Law, LawError> {
+        let row = node.map_or(self.root, |node| self.root + 1 + node);
+        law(logits(self.decoder, row), self.sampling, self.ops, self.law)?;
+        Ok(self.law)
+    }
+}
