@@ -85,14 +85,15 @@ def _run(command: list[str], temporary: Path, log: Path, tick: Callable[[], None
 
 
 def _bytes_in(folder: Path) -> int:
-    total = 0
+    """Size of the largest file: the wheel, wherever pip has it (for a moment it has two)."""
+    largest = 0
     for root, _, names in os.walk(folder):
         for name in names:
             try:
-                total += (Path(root) / name).stat().st_size
+                largest = max(largest, (Path(root) / name).stat().st_size)
             except OSError:  # moved away meanwhile
                 continue
-    return total
+    return largest
 
 
 def _failure(requirement: str, log: str) -> DownloadError | DiskFullError:

