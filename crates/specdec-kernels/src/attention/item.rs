@@ -48,7 +48,7 @@ impl<E: Element> Kernel for Item<'_, E> {
             first = first.min(span.from as usize / PAGE);
             last = last.max(span.end().div_ceil(PAGE));
             if !span.extra.is_empty() {
-                scratch.get_or_insert(Scratch::EMPTY);
+                scratch = scratch.or(Some(Scratch::EMPTY));
             }
             // SAFETY: the only part of this item that is held.
             unsafe { self.sums(row) }.fill(0.0);
