@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Span;
-use crate::kv::{Element, MAX_HEAD_DIM, PAGE, Store, TILE};
+use crate::kv::{Element, MAX_HEAD_DIM, PAGE, Pages, TILE};
 
 /// Keys and values that are scattered over the store, put together.
 pub(super) struct Scratch<E> {
@@ -31,7 +31,7 @@ impl<'a, E: Element> Block<'a, E> {
     /// without `extra`.
     #[inline(always)]
     pub(super) fn new(
-        store: &'a Store<E>,
+        pages: &'a Pages<E>,
         layer: usize,
         kv_head: usize,
         span: &Span<'_>,
@@ -43,11 +43,11 @@ impl<'a, E: Element> Block<'a, E> {
         let seen = inside(span.from as usize)..inside(span.end());
         let paged = inside(span.linear as usize);
         let linear = paged.max(seen.start);
-        let d = store.shape.head_dim;
+        let d = pages.shape.head_dim;
         let mut block = Self { seen, keys: [&[]; PAGE / TILE], values: [&[]; 2] };
         if paged > 0 {
             let page = span.pages[index] as usize;
-            let (keys, values) = store.block(layer, page, kv_head);
+            let (keys, values) = pages.block(layer, page, kv_head);
             for (to, keys) in block.keys.iter_mut().zip(keys.chunks_exact(TILE * d)) {
                 *to = keys;
             }
@@ -57,7 +57,7 @@ impl<'a, E: Element> Block<'a, E> {
             && linear < block.seen.end
         {
             let slots = &span.extra[first + linear - span.linear as usize..];
-            block.put_together(store, (layer, kv_head), linear, slots, scratch);
+            block.put_together(pages, (layer, kv_head), linear, slots, scratch);
         }
         block
     }
@@ -66,13 +66,13 @@ impl<'a, E: Element> Block<'a, E> {
     /// that share a tile with them.
     fn put_together(
         &mut self,
-        store: &Store<E>,
+        pages: &Pages<E>,
         (layer, kv_head): (usize, usize),
         linear: usize,
         slots: &[u32],
         scratch: &'a mut Scratch<E>,
     ) {
-        let (shape, tile) = (store.shape, TILE * store.shape.head_dim);
+        let (shape, tile) = (pages.shape, TILE * pages.shape.head_dim);
         let (d, keys) = (shape.head_dim, &mut scratch.keys[..shape.block()]);
         let mixed = linear / TILE;
         if !linear.is_multiple_of(TILE) && !self.keys[mixed].is_empty() {
@@ -80,7 +80,7 @@ impl<'a, E: Element> Block<'a, E> {
         }
         for (offset, slot) in (linear..self.seen.end).zip(slots) {
             let from = shape.slot(*slot);
-            let (page_keys, page_values) = store.block(layer, from.page, kv_head);
+            let (page_keys, page_values) = pages.block(layer, from.page, kv_head);
             shape.copy_key(page_keys, from.offset, keys, offset);
             let value = &page_values[shape.value(from.offset)..][..d];
             scratch.values[shape.value(offset)..][..d].copy_from_slice(value);

@@ -7,7 +7,7 @@ use super::block::{Block, Scratch};
 use super::scores::scores;
 use super::weigh::{Weights, weigh};
 use crate::disjoint::Disjoint;
-use crate::kv::{Element, PAGE, Store, TILE};
+use crate::kv::{Element, PAGE, Pages, TILE};
 use crate::level::Kernel;
 use crate::math::exp;
 use crate::simd::{LANES, Simd};
@@ -18,7 +18,7 @@ pub(super) const MAX_QUERIES: usize = 64;
 /// Work for one thread.
 pub(super) struct Item<'a, E> {
     pub(super) call: Call<'a>,
-    pub(super) store: &'a Store<E>,
+    pub(super) pages: &'a Pages<E>,
     pub(super) rows: Range<usize>,
     pub(super) kv_head: usize,
     /// Query heads within the group of the kv head.
@@ -58,7 +58,7 @@ impl<E: Element> Kernel for Item<'_, E> {
             for (i, span) in spans.iter().enumerate() {
                 if index * PAGE < span.end() && span.from as usize / PAGE <= index {
                     let (layer, head) = (self.call.layer, self.kv_head);
-                    let block = Block::new(self.store, layer, head, span, index, scratch.as_mut());
+                    let block = Block::new(self.pages, layer, head, span, index, scratch.as_mut());
                     let states = &mut states[i * self.heads.len()..][..self.heads.len()];
                     self.row(s, self.rows.start + i, &block, states);
                 }
@@ -72,13 +72,13 @@ impl<E: Element> Kernel for Item<'_, E> {
 
 impl<E: Element> Item<'_, E> {
     fn head_dim(&self) -> usize {
-        self.store.shape.head_dim
+        self.pages.shape.head_dim
     }
 
     /// Where the heads of the item are in queries and output.
     fn range(&self, row: usize) -> Range<usize> {
         let (group, d) = (self.call.group, self.head_dim());
-        let first = (row * self.store.shape.kv_heads + self.kv_head) * group + self.heads.start;
+        let first = (row * self.pages.shape.kv_heads + self.kv_head) * group + self.heads.start;
         first * d..(first + self.heads.len()) * d
     }
 

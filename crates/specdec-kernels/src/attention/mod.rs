@@ -16,7 +16,7 @@ mod weigh;
 use crate::acts::Acts;
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
-use crate::kv::{KvStore, PAGE, Shape, Store, with_store};
+use crate::kv::{KvStore, PAGE, Pages, Shape, with_pages};
 use crate::pool::PoolError;
 use item::{Item, MAX_QUERIES};
 
@@ -80,7 +80,7 @@ pub fn attention(
     spans.iter().for_each(|span| span.check(shape));
     let call = Call { layer, q, spans, scale, group: heads / shape.kv_heads };
     let values = Disjoint::new(out.rows_mut(rows));
-    with_store!(&kv.typed, store => call.run(cpu, store, &values))?;
+    with_pages!(&kv.typed, pages => call.run(cpu, pages, &values))?;
     out.quantise(cpu, rows)
 }
 
@@ -99,10 +99,10 @@ impl Call<'_> {
     fn run<E: crate::kv::Element>(
         self,
         cpu: &Cpu,
-        store: &Store<E>,
+        pages: &Pages<E>,
         out: &Disjoint<'_, f32>,
     ) -> Result<(), PoolError> {
-        let (kv_heads, rows) = (store.shape.kv_heads, self.spans.len());
+        let (kv_heads, rows) = (pages.shape.kv_heads, self.spans.len());
         let cut = Cut::new(rows, kv_heads, self.group, cpu.pool.threads());
         let parts = self.group.div_ceil(cut.heads);
         let items_per_group = kv_heads * parts;
@@ -112,7 +112,7 @@ impl Call<'_> {
             let first_head = tile % parts * cut.heads;
             cpu.level.run(Item {
                 call: self,
-                store,
+                pages,
                 rows: first_row..(first_row + cut.rows).min(rows),
                 kv_head,
                 heads: first_head..(first_head + cut.heads).min(self.group),

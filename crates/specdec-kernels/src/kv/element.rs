@@ -1,6 +1,6 @@
 //! Types of the numbers in a store.
 
-use super::memory::Zero;
+use crate::buffer::Zero;
 use crate::simd::{LANES, Simd};
 
 /// A stored number.

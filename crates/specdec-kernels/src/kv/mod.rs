@@ -6,11 +6,10 @@
 //! one number of 16 keys and a dot product needs no sum across lanes.
 
 mod element;
-mod memory;
-mod store;
+mod pages;
 
 pub(crate) use element::Element;
-pub(crate) use store::{Blocks, Shape, Store};
+pub(crate) use pages::{Blocks, Pages, Shape};
 
 /// Positions of a page, which are also those of an attention block.
 pub const PAGE: usize = 64;
@@ -61,22 +60,22 @@ pub struct KvStore {
     pub(crate) typed: Typed,
 }
 
-/// The store by type of number.
+/// The pages by type of number.
 pub(crate) enum Typed {
-    F16(Store<u16>),
-    F32(Store<f32>),
+    F16(Pages<u16>),
+    F32(Pages<f32>),
 }
 
-/// Evaluates `$body` with `$store` bound to the store of whichever type.
-macro_rules! with_store {
-    ($kv:expr, $store:ident => $body:expr) => {
+/// Evaluates `$body` with `$pages` bound to the pages of whichever type.
+macro_rules! with_pages {
+    ($kv:expr, $pages:ident => $body:expr) => {
         match $kv {
-            crate::kv::Typed::F16($store) => $body,
-            crate::kv::Typed::F32($store) => $body,
+            crate::kv::Typed::F16($pages) => $body,
+            crate::kv::Typed::F32($pages) => $body,
         }
     };
 }
-pub(crate) use with_store;
+pub(crate) use with_pages;
 
 impl KvStore {
     /// Room for `pages` pages of `layers` layers with `kv_heads` heads of `head_dim` numbers,
@@ -97,8 +96,8 @@ impl KvStore {
         }
         let shape = Shape { layers, pages, kv_heads, head_dim };
         let typed = match kv_type {
-            KvType::F16 => Store::new(shape).map(Typed::F16),
-            KvType::F32 => Store::new(shape).map(Typed::F32),
+            KvType::F16 => Pages::new(shape).map(Typed::F16),
+            KvType::F32 => Pages::new(shape).map(Typed::F32),
         };
         let typed = typed.ok_or(KvError::Memory { layers, pages, kv_heads, head_dim })?;
         Ok(Self { typed })
@@ -106,7 +105,7 @@ impl KvStore {
 
     /// Bytes reserved.
     pub fn bytes(&self) -> usize {
-        with_store!(&self.typed, store => store.bytes())
+        with_pages!(&self.typed, pages => pages.bytes())
     }
 
     /// Number of pages.
@@ -127,7 +126,7 @@ impl KvStore {
     /// # Panics
     /// If a slot is outside the store.
     pub fn copy_slot(&mut self, from: u32, to: u32) {
-        with_store!(&mut self.typed, store => store.copy_slot(from, to));
+        with_pages!(&mut self.typed, pages => pages.copy_slot(from, to));
     }
 
     /// Keys, then values, of one slot in one layer: for each kv head `head_dim` numbers in the
@@ -136,11 +135,11 @@ impl KvStore {
     /// # Panics
     /// If layer or slot is outside the store.
     pub fn slot_bytes(&self, layer: usize, slot: u32) -> Vec<u8> {
-        with_store!(&self.typed, store => store.slot_bytes(layer, slot))
+        with_pages!(&self.typed, pages => pages.slot_bytes(layer, slot))
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        with_store!(&self.typed, store => store.shape)
+        with_pages!(&self.typed, pages => pages.shape)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Rope, RopeKind, rotate};
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
-use crate::kv::{Blocks, Element, KvStore, MAX_HEAD_DIM, Store, with_store};
+use crate::kv::{Blocks, Element, KvStore, MAX_HEAD_DIM, Pages, with_pages};
 use crate::level::Kernel;
 use crate::pool::PoolError;
 use crate::simd::{LANES, Simd};
@@ -48,7 +48,7 @@ pub fn rope_append(
     );
     let step = Step { kind: rope.kind, cos_sin, head_dim, k, v, slots, layer };
     let q = Disjoint::new(q);
-    with_store!(&mut kv.typed, store => step.run(cpu, store, rows, &q, q_dim))
+    with_pages!(&mut kv.typed, pages => step.run(cpu, pages, rows, &q, q_dim))
 }
 
 /// What all tiles share.
@@ -69,12 +69,12 @@ impl Step<'_> {
     fn run<E: Element>(
         self,
         cpu: &Cpu,
-        store: &mut Store<E>,
+        pages: &mut Pages<E>,
         rows: usize,
         q: &Disjoint<'_, f32>,
         q_dim: usize,
     ) -> Result<(), PoolError> {
-        let blocks = store.split();
+        let blocks = pages.split();
         let kv_heads = blocks.shape.kv_heads;
         cpu.pool.run(kv_heads + rows, &|tile| {
             if tile < kv_heads {

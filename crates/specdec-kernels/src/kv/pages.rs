@@ -1,13 +1,13 @@
-//! The store for one type of number.
+//! The pages of a store, for one type of number.
 
 use super::element::Element;
-use super::memory::Memory;
 use super::{PAGE, TILE};
+use crate::buffer::Buffer;
 use crate::disjoint::Disjoint;
 
 /// Keys and values of all layers: layer, page, kv head, then the keys and the values of that head.
-pub(crate) struct Store<E> {
-    numbers: Memory<E>,
+pub(crate) struct Pages<E> {
+    numbers: Buffer<E>,
     pub(crate) shape: Shape,
 }
 
@@ -64,14 +64,14 @@ impl Shape {
     }
 }
 
-impl<E: Element> Store<E> {
+impl<E: Element> Pages<E> {
     /// All zero; `None` without memory for it.
     pub(super) fn new(shape: Shape) -> Option<Self> {
-        Some(Self { numbers: Memory::zeroed(shape.len()?)?, shape })
+        Some(Self { numbers: Buffer::zeroed(shape.len()?)?, shape })
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.numbers[..])
+        self.numbers.bytes()
     }
 
     /// Keys and values of one kv head of one page.
