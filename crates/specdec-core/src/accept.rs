@@ -83,7 +83,7 @@ impl Acceptor {
             } else {
                 self.append(piece);
             }
-            if self.finish.is_none() && self.remaining() == 0 {
+            if self.remaining() == 0 {
                 self.close(FinishReason::Length);
             }
         }

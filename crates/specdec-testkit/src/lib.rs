@@ -4,6 +4,7 @@ pub mod chi_square;
 pub mod drafts;
 pub mod enumerate;
 pub mod gguf;
+pub mod grid;
 pub mod ledger;
 pub mod rational;
 pub mod rounds;

@@ -17,6 +17,11 @@ impl Rational {
         Self(RBig::from_parts(numerator.into(), denominator.into()))
     }
 
+    /// Whether the denominator is 1.
+    pub fn is_integer(&self) -> bool {
+        self.0.is_int()
+    }
+
     /// The nearest float.
     pub fn to_f64(&self) -> f64 {
         self.0.to_f64().value()

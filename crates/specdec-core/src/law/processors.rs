@@ -2,6 +2,7 @@
 //! each on the law that the one before has left, renormalised.
 
 use super::Law;
+use super::cut::Kept;
 use crate::{LawError, ParameterError, RowOps, TokenId, math};
 
 /// Temperatures below this mean greedy, as in vLLM: dividing by them would overflow.
@@ -95,13 +96,12 @@ pub fn law(
     }
     out.rewrite(|ids, weights| {
         let mut kept = Kept { ids, weights, dense: true };
-        let total = kept.softmax(row, max, sampling, ops);
+        let total = softmax(&mut kept, row, max, sampling, ops);
         if sampling.min_p == 0.0 && sampling.top_p == 1.0 {
             return (kept.dense, total);
         }
         if sampling.min_p > 0.0 {
-            // The largest weight is exp(0) = 1.
-            kept.retain(|_, weight| weight >= sampling.min_p);
+            kept.min_p(sampling.min_p);
         }
         if sampling.top_p < 1.0 {
             kept.top_p(sampling.top_p);
@@ -111,61 +111,17 @@ pub fn law(
     Ok(())
 }
 
-/// Tokens still in the law while it is being cut.
-struct Kept<'a> {
-    ids: &'a mut Vec<TokenId>,
-    weights: &'a mut Vec<f64>,
-    dense: bool,
-}
-
-impl Kept<'_> {
-    /// Weights of the top-k tokens (of all, if that is off), and their sum.
-    fn softmax(&mut self, row: &[f32], max: f32, by: &Sampling, ops: &mut dyn RowOps) -> f64 {
-        let temperature = by.temperature as f32;
-        let k = by.top_k as usize;
-        if k == 0 || k >= row.len() {
-            return ops.exp_sum(row, max, temperature, self.weights);
-        }
-        self.dense = false;
-        let threshold = ops.kth_largest(row, k);
-        ops.at_least(row, threshold, self.ids);
-        let weight = |&id: &TokenId| math::exp((row[id as usize] - max) / temperature);
-        self.weights.extend(self.ids.iter().map(|id| f64::from(weight(id))));
-        math::sum(self.weights)
+/// Weights of the top-k tokens (of all, if that is off), and their sum.
+fn softmax(kept: &mut Kept, row: &[f32], max: f32, by: &Sampling, ops: &mut dyn RowOps) -> f64 {
+    let temperature = by.temperature as f32;
+    let k = by.top_k as usize;
+    if k == 0 || k >= row.len() {
+        return ops.exp_sum(row, max, temperature, kept.weights);
     }
-
-    fn retain(&mut self, keep: impl Fn(TokenId, f64) -> bool) {
-        if std::mem::replace(&mut self.dense, false) {
-            self.ids.extend(0..self.weights.len() as TokenId);
-        }
-        let mut kept = 0;
-        for i in 0..self.weights.len() {
-            if keep(self.ids[i], self.weights[i]) {
-                self.ids[kept] = self.ids[i];
-                self.weights[kept] = self.weights[i];
-                kept += 1;
-            }
-        }
-        self.ids.truncate(kept);
-        self.weights.truncate(kept);
-    }
-
-    fn top_p(&mut self, top_p: f64) {
-        let bound = top_p * math::sum(self.weights);
-        let mut order: Vec<u32> = (0..self.weights.len() as u32).collect();
-        let weight = |i: u32| self.weights[i as usize];
-        order.sort_unstable_by(|&a, &b| weight(b).total_cmp(&weight(a)).then(a.cmp(&b)));
-        let mut mass = 0.0;
-        let mut last = order[0];
-        for &i in &order {
-            if mass >= bound {
-                break;
-            }
-            mass += weight(i);
-            last = i;
-        }
-        let (least, at) = (weight(last), last);
-        let id = if self.dense { at } else { self.ids[at as usize] };
-        self.retain(|token, weight| weight > least || (weight == least && token <= id));
-    }
+    kept.dense = false;
+    let threshold = ops.kth_largest(row, k);
+    ops.at_least(row, threshold, kept.ids);
+    let weight = |&id: &TokenId| math::exp((row[id as usize] - max) / temperature);
+    kept.weights.extend(kept.ids.iter().map(|id| f64::from(weight(id))));
+    math::sum(kept.weights)
 }
