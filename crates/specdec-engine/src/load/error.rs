@@ -1,5 +1,6 @@
 //! What can be wrong with a model file.
 
+use super::TemplateError;
 use std::{io, path::PathBuf};
 
 /// Why a model file was refused. Offsets are bytes from the start of the file.
@@ -259,6 +260,9 @@ pub enum LoadError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A chat template that does not compile.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
 }
 
 impl LoadError {

@@ -8,9 +8,11 @@
 pub mod config;
 mod error;
 pub mod gguf;
+pub mod template;
 pub mod tokenizer;
 
 pub use config::ModelConfig;
 pub use error::LoadError;
 pub use gguf::Gguf;
+pub use template::{ChatOptions, ChatPrompt, ChatTemplate, TemplateError};
 pub use tokenizer::{Specials, TextDecoder, Tokenizer};

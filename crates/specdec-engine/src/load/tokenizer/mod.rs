@@ -198,6 +198,11 @@ impl Tokenizer {
     pub fn end_ids(&self) -> &[u32] {
         &self.ends
     }
+
+    /// Texts of the control tokens that are recognised in a text.
+    pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
+        special::recognised(&self.vocab, TokenKind::Control).map(|(_, text)| text)
+    }
 }
 
 fn unsupported(key: &'static str, found: &str, supported: String) -> LoadError {

@@ -14,6 +14,13 @@ pub(super) struct Matcher {
     ids: Vec<u32>,
 }
 
+/// The tokens of a kind that are recognised in a text. A control token of one character is not:
+/// nothing could be put into it to keep it text where a message mentions it.
+pub(super) fn recognised(vocab: &Vocab, kind: TokenKind) -> impl Iterator<Item = (u32, &str)> {
+    let long = move |text: &str| kind != TokenKind::Control || text.chars().nth(1).is_some();
+    vocab.of_kind(kind).filter(move |(_, text)| long(text))
+}
+
 /// A stretch of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part<'t> {
@@ -23,7 +30,7 @@ pub(super) enum Part<'t> {
 
 impl Matcher {
     pub(super) fn new(vocab: &Vocab, kind: TokenKind) -> Result<Self, LoadError> {
-        let (ids, texts): (Vec<u32>, Vec<&str>) = vocab.of_kind(kind).unzip();
+        let (ids, texts): (Vec<u32>, Vec<&str>) = recognised(vocab, kind).unzip();
         let refused = || LoadError::KeyValue {
             key: "tokenizer.ggml.token_type".to_owned(),
             found: format!("{} tokens of kind {kind:?}", ids.len()),
