@@ -18,8 +18,8 @@ _METHODS_NOW = ("auto", "ngram")
 _REJECTION = ("auto", "standard", "block", "traversal", "coupled")
 _REJECTION_NOW = ("auto", "standard", "coupled")
 
-# vLLM's own limit: a longer draft never pays and its rows cost memory.
-MAX_SPECULATIVE_TOKENS = 128
+# The engine's own limit: every drafted token is a row whose logits take memory.
+MAX_SPECULATIVE_TOKENS = 64
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@
 //! dropped cancels its request at the next step border.
 
 use crate::error::EngineError;
-use crate::load::tokenizer::Tokenizer;
+use crate::load::{ChatTemplate, Tokenizer};
 use crate::metrics::EngineMetrics;
 use crate::model::decoder::Decoder;
 use crate::ops::Memory;
@@ -41,6 +41,8 @@ pub struct Parts {
     pub decoder: Decoder,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
+    /// Its chat template, if it has one.
+    pub template: Option<ChatTemplate>,
     /// Positions of a context, prompt and answer together.
     pub max_model_len: usize,
     /// Most sequences that run together.
@@ -54,6 +56,7 @@ pub struct Parts {
 /// A model ready to answer. All methods take `&self`; share it between threads freely.
 pub struct Engine {
     tokenizer: Arc<Tokenizer>,
+    template: Option<ChatTemplate>,
     speculation: Option<Speculation>,
     memory: Memory,
     vocab: usize,
@@ -94,6 +97,7 @@ impl Engine {
             .map_err(EngineError::Spawn)?;
         Ok(Self {
             tokenizer: parts.tokenizer,
+            template: parts.template,
             speculation: parts.speculation,
             memory,
             vocab,
@@ -181,6 +185,14 @@ impl Engine {
     /// The model's tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// The model's chat template.
+    ///
+    /// # Errors
+    /// [`EngineError::NoChatTemplate`].
+    pub fn template(&self) -> Result<&ChatTemplate, EngineError> {
+        self.template.as_ref().ok_or(EngineError::NoChatTemplate)
     }
 
     /// Positions of a context, prompt and answer together.

@@ -1,6 +1,6 @@
 //! Everything that can go wrong between a file and a text.
 
-use crate::load::LoadError;
+use crate::load::{LoadError, TemplateError};
 use specdec_core::{LawError, ParameterError};
 use specdec_kernels::{CpuError, KvError, MatrixError, PoolError};
 
@@ -76,6 +76,12 @@ pub enum EngineError {
     /// Logits from which no token can be drawn.
     #[error("cannot sample: {0}; the weights or the prompt make the model overflow")]
     Law(#[from] LawError),
+    /// A conversation that the chat template cannot render.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The model brings no chat template.
+    #[error("the model has no chat template; give one with chat_template")]
+    NoChatTemplate,
     /// A kernel could not run.
     #[error(transparent)]
     Pool(#[from] PoolError),

@@ -3,7 +3,7 @@
 use crate::cache::PAGE;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
-use crate::load::{Gguf, ModelConfig, tokenizer::Tokenizer};
+use crate::load::{ChatTemplate, Gguf, LoadError, ModelConfig, tokenizer::Tokenizer};
 use crate::model::{decoder::Decoder, weights::Weights};
 use crate::ops::cpu::{CpuOps, CpuSizes};
 use crate::scheduler::pages_wanted;
@@ -39,6 +39,8 @@ pub struct EngineOptions {
     pub seed: u64,
     /// How to draft; `None` decodes plainly.
     pub speculation: Option<Speculation>,
+    /// Chat template instead of the model's own.
+    pub chat_template: Option<String>,
     /// Rows of one prefill chunk, at least 1.
     pub prefill_rows: usize,
     /// Layers whose input is kept for rows that ask ([`Decoder::new`]).
@@ -57,6 +59,7 @@ impl EngineOptions {
             kv_type: KvType::F16,
             seed: 0,
             speculation: None,
+            chat_template: None,
             prefill_rows: PREFILL_ROWS,
             captures: Vec::new(),
         }
@@ -152,10 +155,17 @@ impl Engine {
         options.validate()?;
         let file = Gguf::open(&options.model)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(file.header())?);
+        let template = match &options.chat_template {
+            Some(source) => {
+                Some(ChatTemplate::new(source, Arc::clone(&tokenizer)).map_err(LoadError::from)?)
+            }
+            None => ChatTemplate::from_gguf(file.header(), Arc::clone(&tokenizer))?,
+        };
         let (decoder, max_model_len) = load_decoder(options, &file, progress)?;
         Engine::start(Parts {
             decoder,
             tokenizer,
+            template,
             max_model_len,
             max_num_seqs: options.max_num_seqs,
             seed: options.seed,

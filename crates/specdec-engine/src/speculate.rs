@@ -5,12 +5,12 @@ use crate::request::SamplingParams;
 use specdec_core::{Budget, Drafter, Method, Ngram};
 
 /// Most nodes of one tree that the engine takes (every node is a row with logits).
-pub const MAX_SPECULATIVE_TOKENS: usize = 16;
+pub const MAX_SPECULATIVE_TOKENS: usize = 64;
 
 /// Prompt lookup with a fixed width.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Speculation {
-    /// Most nodes per step, 1..=16.
+    /// Most nodes per step, 1 to [`MAX_SPECULATIVE_TOKENS`].
     pub num_speculative_tokens: usize,
     /// Shortest suffix that may match, at least 1.
     pub prompt_lookup_min: usize,

@@ -147,7 +147,7 @@ fn bad_options_are_refused_before_the_file_is_opened() {
     };
     for (bad, field) in [
         (speculate(0, 1, 1), "num_speculative_tokens"),
-        (speculate(17, 1, 1), "num_speculative_tokens"),
+        (speculate(65, 1, 1), "num_speculative_tokens"),
         (speculate(4, 0, 1), "prompt_lookup_min"),
         (speculate(4, 3, 2), "prompt_lookup_max"),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::files::{file, small, strings, tokenizer_of};
 use serde::Deserialize;
-use specdec_engine::load::{Gguf, LoadError, Specials, Tokenizer, gguf::Header};
+use specdec_engine::load::{Gguf, LoadError, Specials, Tokenizer};
 use specdec_testkit::gguf::{self as kit, Value};
 
 /// The part of a vocabulary that the texts of `cases` can touch, and their ids in llama.cpp.
