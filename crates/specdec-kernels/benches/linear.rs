@@ -1,8 +1,12 @@
 //! What one more row costs, per format, beside the time of reading the weights and no more.
 //!
-//! `cargo bench -p specdec-kernels --bench linear [-- FORMAT COLS [ROUNDS]]`. Every round measures
-//! the read and every number of rows once, so that all see the same machine; the smallest and the
-//! median time over the rounds are printed.
+//! `cargo bench -p specdec-kernels --bench linear [-- FORMAT COLS ROUNDS KIB COUNT]`, `THREADS=n`
+//! for other than two threads. Every round measures the read and every number of rows once, each on
+//! the next of COUNT matrices of KIB; the least and the median time over the rounds are printed.
+//! - Default: one matrix of 400 MiB, which is what a step of a model costs.
+//! - COUNT = 1 and KIB of a few hundred: weights in the cache, that is, what arithmetic costs.
+//! - COUNT * KIB far beyond the cache and KIB of a few thousand: times shorter than a time slice,
+//!   whose least is good on a machine that others use as well.
 
 use std::env;
 use std::hint::black_box;
@@ -11,21 +15,33 @@ use std::time::Instant;
 use specdec_kernels::{Acts, Cpu, Format, Forms, Matrix, Product, Store, linear};
 
 const ROWS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32];
-/// Weights in total: more than any cache holds.
-const BYTES: usize = 400 << 20;
-
 fn main() {
     let args: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
-    let rounds = args.get(2).map_or(9, |n| n.parse().expect("a number of rounds"));
-    let cols = args.get(1).map_or(1536, |n| n.parse().expect("a number of columns"));
-    let cpu = Cpu::new(env::var("THREADS").map_or(2, |n| n.parse().expect("a number of threads")))
-        .expect("threads");
-    println!("{} threads, {}, {cols} columns", cpu.pool.threads(), cpu.level);
+    let number = |i: usize, default: usize| {
+        args.get(i).map_or(default, |text| text.parse().expect("a whole number"))
+    };
+    let threads = env::var("THREADS").map_or(2, |n| n.parse().expect("a number of threads"));
+    let cpu = Cpu::new(threads).expect("threads");
+    let shape = Shape {
+        cols: number(1, 1536),
+        rounds: number(2, 9),
+        bytes: number(3, 400 << 10) << 10,
+        count: number(4, 1),
+    };
+    println!("{threads} threads, {}, {} columns", cpu.level, shape.cols);
     for format in Format::ALL {
         if args.first().is_none_or(|name| format.to_string().eq_ignore_ascii_case(name)) {
-            measure(&cpu, format, cols, rounds);
+            measure(&cpu, format, &shape);
         }
     }
+}
+
+/// What is measured.
+struct Shape {
+    cols: usize,
+    rounds: usize,
+    bytes: usize,
+    count: usize,
 }
 
 /// Random bytes with scales of 2^-7.
@@ -51,11 +67,13 @@ fn weights(format: Format, rows: usize, cols: usize) -> Vec<u8> {
     raw
 }
 
-fn measure(cpu: &Cpu, format: Format, cols: usize, rounds: usize) {
-    let rows = BYTES / format.row_bytes(cols).expect("whole blocks") / 16 * 16;
-    let matrix = Matrix::pack(cpu, format, rows, cols, &weights(format, rows, cols));
-    let matrix = matrix.expect("good weights");
-    let copy = vec![1_u64; matrix.bytes() / 8];
+fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
+    let Shape { cols, rounds, bytes, count } = *shape;
+    let rows = bytes / format.row_bytes(cols).expect("whole blocks") / 16 * 16;
+    let raw = weights(format, rows, cols);
+    let pack = |_| Matrix::pack(cpu, format, rows, cols, &raw).expect("good weights");
+    let matrices: Vec<Matrix> = (0..count).map(pack).collect();
+    let copies: Vec<Vec<u64>> = matrices.iter().map(|m| vec![1; m.bytes() / 8]).collect();
     let mut acts = Acts::new(32, cols, Forms { int8x32: true, int8x256: true });
     for (i, x) in acts.rows_mut(32).iter_mut().enumerate() {
         *x = (i * 7919 % 1009) as f32 / 500.0 - 1.0;
@@ -63,17 +81,20 @@ fn measure(cpu: &Cpu, format: Format, cols: usize, rounds: usize) {
     acts.quantise(cpu, 32).expect("threads");
     let mut out = vec![0.0; 32 * rows];
     let mut times = vec![Vec::new(); ROWS.len() + 1];
+    let mut next = (0..count).cycle();
     for _ in 0..rounds {
-        times[0].push(timed(|| read(cpu, &copy)));
+        let i = next.next().expect("no end");
+        times[0].push(timed(|| read(cpu, &copies[i])));
         for (&n, times) in ROWS.iter().zip(&mut times[1..]) {
+            let matrix = &matrices[next.next().expect("no end")];
             let out = &mut out[..n * rows];
             times.push(timed(|| {
-                let product = Product { matrix: &matrix, bias: None, store: Store::Set, out };
+                let product = Product { matrix, bias: None, store: Store::Set, out };
                 linear(cpu, &acts, n, &mut [product]).expect("threads");
             }));
         }
     }
-    report(format, matrix.bytes(), rows * cols, times);
+    report(format, matrices[0].bytes(), rows * cols, times);
 }
 
 fn timed(work: impl FnOnce()) -> f64 {
@@ -82,13 +103,19 @@ fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Reads everything once.
+/// Reads everything once: sixteen chains, so that the memory is the limit.
 fn read(cpu: &Cpu, data: &[u64]) {
-    let parts: Vec<&[u64]> = data.chunks(1 << 15).collect();
+    const PART: usize = 1 << 15;
     let one = |i: usize| {
-        black_box(parts[i].iter().fold(0, |a, b| a ^ b));
+        let mut chains = [0; 16];
+        for values in data[i * PART..].chunks_exact(16).take(PART / 16) {
+            for (chain, value) in chains.iter_mut().zip(values) {
+                *chain ^= value;
+            }
+        }
+        black_box(chains);
     };
-    cpu.pool.run(parts.len(), &one).expect("threads");
+    cpu.pool.run(data.len().div_ceil(PART), &one).expect("threads");
 }
 
 fn report(format: Format, bytes: usize, weights: usize, mut times: Vec<Vec<f64>>) {
@@ -98,7 +125,7 @@ fn report(format: Format, bytes: usize, weights: usize, mut times: Vec<Vec<f64>>
     let (least, median) = (|t: &[f64]| t[0], |t: &[f64]| t[t.len() / 2]);
     let speed = |ms: f64| bytes as f64 / ms / 1e6;
     println!(
-        "{format}: {:.0} MB, {:.3} bits a weight; read {:.1} ms ({:.1} GB/s), median {:.1} ms",
+        "{format}: {:.1} MB, {:.3} bits a weight; read {:.3} ms ({:.1} GB/s), median {:.3} ms",
         bytes as f64 / 1e6,
         bytes as f64 * 8.0 / weights as f64,
         least(&times[0]),
@@ -107,7 +134,7 @@ fn report(format: Format, bytes: usize, weights: usize, mut times: Vec<Vec<f64>>
     );
     for (rows, t) in ROWS.iter().zip(&times[1..]) {
         println!(
-            "  {rows:2} rows: least {:6.2} ms  x{:5.2}  read/this {:3.0} %   median {:6.2} ms  x{:5.2}  {:4.0} GMAC/s",
+            "  {rows:2} rows: least {:6.3} ms  x{:5.2}  read/this {:3.0} %   median {:6.3} ms  x{:5.2}  {:4.0} GMAC/s",
             least(t),
             least(t) / least(&times[1]),
             100.0 * least(&times[0]) / least(t),

@@ -1,6 +1,6 @@
 //! F32: one fused multiply-add a column.
 
-use super::panel::Dot;
+use super::panel::{Dot, ahead};
 use crate::acts::Acts;
 use crate::format::F32;
 use crate::layout::dense::Group;
@@ -16,6 +16,7 @@ impl Dot for F32 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, group: &Group, x: &[&f32; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(group);
         let w = s.load(&group.w);
         for r in 0..R {
             acc[r] = s.fma(w, s.splat(*x[r]), acc[r]);

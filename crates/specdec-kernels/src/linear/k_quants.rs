@@ -1,7 +1,7 @@
 //! K-quants: super-blocks of 256 with a scale for every 16 or 32. Exact integer dot products of
 //! the runs, one fused multiply-add each, and the scale of x once a super-block.
 
-use super::panel::Dot;
+use super::panel::{Dot, ahead};
 use super::unpack::{nibbles, six_bits};
 use crate::acts::{Acts, Super};
 use crate::format::{Q4K, Q6K};
@@ -18,9 +18,12 @@ impl Dot for Q4K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(&g.d);
+        ahead::<R, _>(&g.scales);
         let d = s.load_f16(&g.d);
         let mut sum = offsets(s, g, x);
         for j in 0..8 {
+            ahead::<R, _>(&g.codes[j]);
             let w = nibbles(s, &g.codes[j]);
             let scale = s.mul(d, s.to_f32(s.load_u8(&g.scales[j])));
             for r in 0..R {
@@ -41,6 +44,7 @@ fn offsets<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R]) -> [
     let mut sums = [s.splat_i32(0); R];
     for j in 0..4 {
         let pairs = g.offsets[j].as_flattened().first_chunk().expect("16 pairs are 32 bytes");
+        ahead::<R, _>(&g.offsets[j]);
         let offsets = s.load_u8_pairs(pairs);
         for r in 0..R {
             sums[r] = s.dot_pairs(sums[r], offsets, x[r].sums[j]);
@@ -64,9 +68,12 @@ impl Dot for Q6K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q6_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(&g.d);
+        ahead::<R, _>(&g.scales);
         let d = s.load_f16(&g.d);
         let mut sum = [s.zero(); R];
         for j in 0..16 {
+            ahead::<R, _>(&g.subs[j]);
             let w = six_bits(s, &g.subs[j]);
             let scale = s.mul(d, s.to_f32(s.load_i8(&g.scales[j])));
             for r in 0..R {

@@ -1,7 +1,7 @@
 //! Formats with blocks of 32: an exact integer dot product, then
 //! acc += (dot * scale of x) * scale of w, with one rounding each.
 
-use super::panel::Dot;
+use super::panel::{Dot, ahead};
 use super::unpack::{fifth_bits, nibbles};
 use crate::acts::{Acts, Pair};
 use crate::format::{Q4_1, Q5_0, Q8_0};
@@ -25,8 +25,11 @@ impl Dot for Q4_1 {
     /// The constant m of a block meets the sum of its x.
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_1::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(&g.d);
+        ahead::<R, _>(&g.m);
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
+            ahead::<R, _>(&g.codes[b]);
             let w = nibbles(s, &g.codes[b]);
             for r in 0..R {
                 let dot = s.dot::<8, 8>(s.splat_i32(0), &w, &x[r].words[b]);
@@ -47,8 +50,11 @@ impl Dot for Q5_0 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(&g.d);
+        ahead::<R, _>(&g.high);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
+            ahead::<R, _>(&g.low[b]);
             let w = fifth_bits(s, nibbles(s, &g.low[b]), &g.high[b]);
             for r in 0..R {
                 let dot = s.dot::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]);
@@ -68,8 +74,10 @@ impl Dot for Q8_0 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q8_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
+        ahead::<R, _>(&g.d);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
+            ahead::<R, _>(&g.codes[b]);
             let mut w = [s.splat_byte(0); 8];
             for (w, codes) in w.iter_mut().zip(&g.codes[b]) {
                 *w = s.load_bytes(codes);

@@ -6,11 +6,26 @@ use super::{Job, Store};
 use crate::acts::Acts;
 use crate::layout::{Layout, ROWS};
 use crate::level::{Kernel, Level};
-use crate::simd::Simd;
+use crate::simd::{Simd, prefetch};
 
 /// Rows that share one unpacking of the weights; more go in several passes over a panel, which is
 /// then in the cache.
 const PASS: usize = 8;
+
+/// From this many rows on, a group takes so long that the machine's own look-ahead falls behind;
+/// with fewer, a second one beside it only takes slots.
+const PREFETCH_ROWS: usize = 4;
+/// How far ahead of the weights in use.
+const PREFETCH_BYTES: usize = 4096;
+
+/// Asks for the weights that lie as far ahead; called piece by piece, as a burst of requests for
+/// a whole super-block stalls.
+#[inline(always)]
+pub(super) fn ahead<const R: usize, T>(weights: &T) {
+    if R >= PREFETCH_ROWS {
+        prefetch(std::ptr::from_ref(weights).wrapping_byte_add(PREFETCH_BYTES));
+    }
+}
 
 /// How a format's groups are multiplied: all that formats differ in.
 pub(super) trait Dot: Layout {

@@ -20,6 +20,17 @@ pub(crate) use scalar::Scalar;
 /// Lanes of every vector.
 pub(crate) const LANES: usize = 16;
 
+/// Asks the memory for the cache lines of `*at`, which may lie anywhere.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..size_of::<T>()).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_byte_add(line).cast()) };
+    }
+}
+
 /// Vector operations on 16 lanes: `F` = f32, `I` = i32, `B` = four bytes per lane.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// 16 f32.
