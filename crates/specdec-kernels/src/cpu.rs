@@ -1,6 +1,7 @@
 //! What every kernel call takes: an instruction level and a pool of threads.
 
 use crate::level::Level;
+use crate::memory::Arena;
 use crate::pool::{Pool, PoolError};
 
 /// Where kernels run.
@@ -9,6 +10,8 @@ pub struct Cpu {
     pub level: Level,
     /// Threads that share their tiles.
     pub pool: Pool,
+    /// Memory of the matrices that are packed here.
+    pub(crate) weights: Arena,
 }
 
 /// Why a [`Cpu`] could not be set up.
@@ -33,7 +36,7 @@ impl Cpu {
     /// # Errors
     /// As [`Pool::new`].
     pub fn new(threads: usize) -> Result<Cpu, PoolError> {
-        Ok(Cpu { level: Level::detect(), pool: Pool::new(threads)? })
+        Ok(Cpu::on(Level::detect(), Pool::new(threads)?))
     }
 
     /// The same at a level of choice.
@@ -45,6 +48,10 @@ impl Cpu {
         if level > best {
             return Err(CpuError::Level { asked: level, best });
         }
-        Ok(Cpu { level, pool: Pool::new(threads)? })
+        Ok(Cpu::on(level, Pool::new(threads)?))
+    }
+
+    fn on(level: Level, pool: Pool) -> Cpu {
+        Cpu { level, pool, weights: Arena::default() }
     }
 }

@@ -10,7 +10,6 @@
 mod activation;
 mod acts;
 mod attention;
-mod buffer;
 mod cpu;
 mod disjoint;
 mod format;
@@ -20,6 +19,7 @@ mod level;
 mod linear;
 mod math;
 mod matrix;
+mod memory;
 mod norm;
 mod pool;
 mod rope;

@@ -3,11 +3,11 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::buffer::Buffer;
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
 use crate::format::{F32, Format, Q4_1, Q4K, Q5_0, Q6K, Q8_0, Quant};
 use crate::layout::{Layout, ROWS};
+use crate::memory::Buffer;
 use crate::pool::PoolError;
 
 /// A matrix of quantised weights in the layout of the kernels.
@@ -205,7 +205,7 @@ impl Source<'_> {
     fn pack<Q: Layout>(&self, cpu: &Cpu) -> Result<Buffer<Q::Group>, MatrixError> {
         let panels = self.rows.div_ceil(ROWS);
         let per_panel = Q::groups(self.cols);
-        let room = panels.checked_mul(per_panel).and_then(Buffer::uninit);
+        let room = panels.checked_mul(per_panel).and_then(|len| cpu.weights.room(len));
         let Source { format, rows, cols, .. } = *self;
         let mut room = room.ok_or(MatrixError::Memory { format, rows, cols })?;
         let damaged = AtomicUsize::new(usize::MAX);

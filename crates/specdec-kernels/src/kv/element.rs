@@ -1,6 +1,6 @@
 //! Types of the numbers in a store.
 
-use crate::buffer::Zero;
+use crate::memory::Zero;
 use crate::simd::{LANES, Simd};
 
 /// A stored number.

@@ -2,8 +2,8 @@
 
 use super::element::Element;
 use super::{PAGE, TILE};
-use crate::buffer::Buffer;
 use crate::disjoint::Disjoint;
+use crate::memory::Buffer;
 
 /// Keys and values of all layers: layer, page, kv head, then the keys and the values of that head.
 pub(crate) struct Pages<E> {
