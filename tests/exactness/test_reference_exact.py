@@ -7,12 +7,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from tests.exactness.toys import SHAPES, Plan, Toy, Verifier, Words, random_law, rounds
 
 from specdec_rs.reference import Law, Outcome, Tree, enumerate_rounds, law_of_sequence
 from specdec_rs.reference.chances import Chances, Draw, Purpose
 from specdec_rs.reference.enumerator import Branches, Text, enumerate_outcomes
 from specdec_rs.reference.verify import LawAt, block, kseq, matching, standard, traversal
+from tests.exactness.toys import SHAPES, Plan, Toy, Verifier, Words, random_law, rounds
 
 LENGTH = 3
 

@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 
 import pytest
-from tests.exactness.golden import P, Q, accepted, after_rejection, drawn, first_token, outcomes
 
 from specdec_rs.reference import Law, Outcome, Tree, bounds, exact, expected_tokens, speedup
 from specdec_rs.reference.chances import Chances, Coupled, Draw, Purpose
@@ -15,6 +14,7 @@ from specdec_rs.reference.formulas import best_gamma, operation_factor
 from specdec_rs.reference.law import Number, argmax, one_hot, total_variation
 from specdec_rs.reference.tree import draw_children_with_replacement
 from specdec_rs.reference.verify import LawAt, block, kseq, lossy, matching, standard, traversal
+from tests.exactness.golden import P, Q, accepted, after_rejection, drawn, first_token, outcomes
 
 P_SKEWED, Q_SKEWED = exact([1, 2]), exact([2, 1])
 

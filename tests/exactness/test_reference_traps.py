@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import pytest
-from tests.exactness.golden import P, Q
 
 from specdec_rs.reference import Law, Tree, exact, verify_chain
 from specdec_rs.reference.bounds import chain_acceptance
@@ -31,6 +30,7 @@ from specdec_rs.reference.law import (
 from specdec_rs.reference.processors import softmax
 from specdec_rs.reference.tree import chain
 from specdec_rs.reference.verify import matching, standard, traversal
+from tests.exactness.golden import P, Q
 
 Child = tuple[int, Law]
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .chances import Coupled, Draw, Independent, Purpose
 from .law import Law, check_law
+from .rng import WORD, seed_words
 from .tree import Tree, chain
 from .verify import Outcome, block, matching, standard, traversal
 
@@ -46,8 +47,8 @@ def verify_chain(
         ValueError: shapes that do not fit, a row that is no law, an impossible token, another
             method.
     """
-    p = _rows(target_probs, "target_probs", len(draft_token_ids) + 1)
-    q = _rows(draft_probs, "draft_probs", len(draft_token_ids))
+    p, q = _checked(target_probs, draft_probs, len(draft_token_ids))
+    _check_counter(seed, position)
     tree = chain(draft_token_ids, q)
     if method == "block":
         tokens = list(draft_token_ids)
@@ -85,8 +86,8 @@ def verify_tree(
         ValueError: as `verify_chain`; a parent that is not before its child.
     """
     n = len(draft_token_ids)
-    p = _rows(target_probs, "target_probs", n + 1)
-    q = _rows(draft_probs, "draft_probs", n)
+    p, q = _checked(target_probs, draft_probs, n)
+    _check_counter(seed, position)
     if len(parents) != n:
         raise ValueError(f"{len(parents)} parents for {n} nodes; there must be one for each")
     tree = Tree()
@@ -100,6 +101,7 @@ def verify_tree(
 
 def sample(probs: Law, *, seed: int, position: int) -> int:
     """A token of the law `probs` (shape V), by the noise of `coupled` at `position`."""
+    _check_counter(seed, position)
     return Coupled(seed).draw(Draw(Purpose.TARGET, None), position, check_law(probs, "probs"))
 
 
@@ -112,6 +114,22 @@ def _verify(
         return matching.verify(tree, p_at, position, Coupled(seed))
     verify = standard.verify if method == "standard" else traversal.verify
     return verify(tree, p_at, position, Independent(seed, position))
+
+
+def _checked(
+    target_probs: Sequence[Law], draft_probs: Sequence[Law], count: int
+) -> tuple[list[Law], list[Law]]:
+    p = _rows(target_probs, "target_probs", count + 1)
+    q = _rows(draft_probs, "draft_probs", count)
+    if q and len(q[0]) != len(p[0]):
+        raise ValueError(f"draft_probs has {len(q[0])} tokens, target_probs has {len(p[0])}")
+    return p, q
+
+
+def _check_counter(seed: int, position: int) -> None:
+    seed_words(seed)
+    if not 0 <= position < WORD:
+        raise ValueError(f"position is {position}, expected a number of tokens under 2^32")
 
 
 def _rows(rows: Sequence[Law], name: str, count: int) -> list[Law]:
