@@ -48,7 +48,7 @@ def check(toy: Toy, plan: Plan, verifier: Verifier) -> None:
 @pytest.mark.parametrize("method", TREES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_tree_verifiers_keep_the_law(method: str, shape: str) -> None:
-    for seed in range(60):
+    for seed in range(40):
         vocab = 4 if seed % 20 == 0 else 2 + seed % 2
         check(Toy(seed, vocab), Plan.of(seed, [shape]), TREES[method])
 
@@ -56,7 +56,7 @@ def test_tree_verifiers_keep_the_law(method: str, shape: str) -> None:
 @pytest.mark.parametrize("method", CHAINS)
 @pytest.mark.parametrize("shape", ["drawn", "deterministic"])
 def test_chain_verifiers_keep_the_law(method: str, shape: str) -> None:
-    for seed in range(150):
+    for seed in range(100):
         vocab = 4 if seed % 20 == 0 else 2 + seed % 2
         check(Toy(seed, vocab), Plan.of(seed, [shape], branching=1), CHAINS[method])
 

@@ -161,6 +161,7 @@ def test_g2_details(
     assert (found[1], found[2]) == ratios
     assert block.accept_probability(found[1], P_SKEWED, Q_SKEWED) == h_1
     assert found[2] == h_2
+    assert block.accept_probability(Fraction(1), P, P) == 1, "0 / 0 where p = q"
 
 
 @pytest.mark.parametrize(

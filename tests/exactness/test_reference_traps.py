@@ -245,6 +245,21 @@ def test_t12_no_residual_is_left(verify: Callable[..., object]) -> None:
     assert tuple(law[token] for token in range(3)) == P
 
 
+def test_t12_what_earlier_siblings_have_left_is_not_forgotten() -> None:
+    """The second child is drawn from what the first one left, so nothing is left of that."""
+    left, _ = surplus(P, Q)
+    rest = normalise(left)
+
+    def run(branches: Branches) -> int:
+        tree = Tree()
+        tree.push(None, 2, Q)
+        tree.push(None, draw(rest, branches), rest)
+        return standard.verify(tree, lambda _: P, 0, branches).next
+
+    law = enumerate_outcomes(run, RejectsAll())
+    assert law == {0: rest[0], 1: rest[1]}
+
+
 @pytest.mark.parametrize("method", ["greedy", "standard", "block", "coupled"])
 def test_t13_a_row_of_nan_is_an_error(method: str) -> None:
     good, bad = [0.5, 0.3, 0.2], [math.nan] * 3
@@ -274,6 +289,7 @@ def test_t14_a_token_of_probability_0_is_never_emitted(numbers: Extreme) -> None
     assert 0.0 * q[0] <= p[0], "with u = 0 and <= the forbidden token passes"
     assert not numbers.accept(at, p[0], q[0])
     assert numbers.accept(at, p[2], q[2])
+    assert not numbers.accept(at, 0.0, 5e-324), "u * q may round to 0"
     for x in range(4):
         assert p[emit([(x, q)], numbers, p)[0]] > 0
     assert p[invert(numbers.u, p)] > 0
