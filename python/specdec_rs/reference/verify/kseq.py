@@ -29,7 +29,7 @@ def choose(
         p: target law, shape V.
         q: law of each draft, shape V.
         drafts: k tokens, drawn independently from `q`.
-        rho: in [1, k], at least `best_rho(p, q, k)`.
+        rho: at least `best_rho(p, q, k)`, which lies in [1, k].
         position: absolute index of the token.
         chances: the randomness; draft i is tested as node i.
     """
