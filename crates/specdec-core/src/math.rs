@@ -24,7 +24,8 @@ const ROUND: f32 = 12_582_912.0;
 #[inline]
 pub fn exp(x: f32) -> f32 {
     let clamped = if x < EXP_FLOOR { EXP_FLOOR } else { x };
-    let n = (clamped * std::f32::consts::LOG2_E + ROUND) - ROUND;
+    let rounded = clamped * std::f32::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = (clamped - n * LN_2_HIGH) - n * LN_2_LOW;
     // Taylor series: |r| <= 0.35, so the first dropped term, r^8/8!, is under 6e-9.
     let mut tail = 1.0 / 5040.0;
@@ -32,7 +33,9 @@ pub fn exp(x: f32) -> f32 {
         tail = tail * r + coefficient;
     }
     let mantissa = 1.0 + (r + r * r * tail);
-    let scale = f32::from_bits(((n as i32 + 127) as u32) << 23);
+    // Floats around ROUND are 1 apart, so their bits count n.
+    let n_bits = rounded.to_bits().wrapping_sub(ROUND.to_bits());
+    let scale = f32::from_bits(n_bits.wrapping_add(127) << 23);
     if x < EXP_FLOOR { 0.0 } else { mantissa * scale }
 }
 

@@ -17,13 +17,48 @@ impl Kept<'_> {
     }
 
     /// Keeps the shortest prefix, by falling weight and rising id, whose mass reaches `top_p`.
+    ///
+    /// Masses are integers, multiples of 2^-44 (2^18 weights of up to 1 fit 62 bits), so they add
+    /// up exactly: the cut does not depend on any order of summation. Selection by radix: the bits
+    /// of a positive f32 sort as the number does, and each pass settles 8 of them.
     pub(super) fn top_p(&mut self, top_p: f64) {
-        let (least, mut ties) = nucleus(self.weights, top_p);
+        let mut masses = self.masses(24, 0);
+        let total: u64 = masses.iter().sum();
+        // The mass that tokens above the one in question must not have reached yet.
+        let mut bound = ((top_p * total as f64).ceil() as u64).min(total);
+        let mut least = 0;
+        for shift in [24, 16, 8, 0] {
+            if shift < 24 {
+                masses = self.masses(shift, least);
+            }
+            let mut digit = 255;
+            while masses[digit] < bound {
+                bound -= masses[digit];
+                digit -= 1;
+            }
+            least |= (digit as u32) << shift;
+            self.retain(|weight| bits(weight) >= least);
+        }
+        let mut ties = bound.div_ceil(mass(f64::from(f32::from_bits(least))).max(1));
         self.retain(|weight| {
-            let tie = weight == least && ties > 0;
-            ties -= u64::from(tie);
-            weight > least || tie
+            let tie = bits(weight) == least;
+            let kept = !tie || ties > 0;
+            ties -= u64::from(tie && kept);
+            kept
         });
+    }
+
+    /// Masses of the weights that begin with the bits of `prefix`, by the 8 bits at `shift`.
+    fn masses(&self, shift: u32, prefix: u32) -> [u64; 256] {
+        let mut masses = [0; 256];
+        let beginning = |bits: u32| u64::from(bits) >> (shift + 8);
+        for &weight in &*self.weights {
+            let bits = bits(weight);
+            if beginning(bits) == beginning(prefix) {
+                masses[(bits >> shift) as usize & 255] += mass(weight);
+            }
+        }
+        masses
     }
 
     /// Keeps the weights that pass, asked for by ascending id.
@@ -46,33 +81,8 @@ impl Kept<'_> {
     }
 }
 
-/// The least weight of the nucleus, and how many tokens of that very weight belong to it.
-///
-/// Masses are integers, multiples of 2^-44 (2^18 weights of up to 1 fit 62 bits), so they add up
-/// exactly: the cut does not depend on any order of summation. Selection by radix: the bits of a
-/// positive f32 sort as the number does, and each pass settles 8 of them.
-fn nucleus(weights: &[f64], top_p: f64) -> (f64, u64) {
-    let total: u64 = weights.iter().copied().map(mass).sum();
-    let bound = ((top_p * total as f64).ceil() as u64).min(total);
-    let (mut above, mut known, mut prefix) = (0, 0, 0);
-    for shift in [24, 16, 8, 0] {
-        let mut masses = [0; 256];
-        for &weight in weights {
-            let bits = (weight as f32).to_bits();
-            if bits & known == prefix {
-                masses[(bits >> shift) as usize & 255] += mass(weight);
-            }
-        }
-        let mut digit = 255;
-        while above + masses[digit] < bound {
-            above += masses[digit];
-            digit -= 1;
-        }
-        prefix |= (digit as u32) << shift;
-        known |= 255 << shift;
-    }
-    let least = f64::from(f32::from_bits(prefix));
-    (least, (bound - above).div_ceil(mass(least).max(1)))
+fn bits(weight: f64) -> u32 {
+    (weight as f32).to_bits()
 }
 
 fn mass(weight: f64) -> u64 {
