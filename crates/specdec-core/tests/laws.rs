@@ -2,6 +2,8 @@
 //! tokens stand, every branch with rational weights. The law of the text must be the target's, as
 //! fractions, for every text.
 
+use std::collections::BTreeMap;
+
 use specdec_core::chances::{Draw, Draws, Purpose};
 use specdec_core::verify::matching;
 use specdec_core::{Law, Number, TokenId};
@@ -37,16 +39,18 @@ fn instance(seed: u64, vocab: usize, nodes: usize) -> (Toy, Drafts) {
     (toy, drafts)
 }
 
+/// The law of the number of tokens that the first round emits.
+fn lengths(toy: &Toy, drafts: &Drafts, verifier: Verifier) -> BTreeMap<u32, Rational> {
+    enumerate(|branches| round(toy, drafts, verifier, &[], branches).len() as u32)
+}
+
 fn check_seeds(seeds: std::ops::Range<u64>, vocab: usize, nodes: usize) {
     let (mut accepted, mut rejected) = (0, 0);
     for seed in seeds.clone() {
         let (toy, drafts) = instance(seed, vocab, nodes);
         for verifier in Verifier::ALL {
             check(&toy, &drafts, verifier);
-            let first = enumerate(|branches| {
-                let emitted = round(&toy, &drafts, verifier, &[], branches);
-                emitted.len()
-            });
+            let first = lengths(&toy, &drafts, verifier);
             accepted += usize::from(first.keys().any(|&tokens| tokens > 1));
             rejected += usize::from(first.len() > 1);
         }
@@ -65,6 +69,76 @@ fn every_verifier_keeps_the_law() {
 #[ignore = "minutes: run by make test-exact"]
 fn every_verifier_keeps_the_law_on_many_instances() {
     check_seeds(10_000..30_000, 4, 5);
+}
+
+#[test]
+fn bottom_up_accepts_at_least_as_much_as_top_down() {
+    let mean = |toy: &Toy, drafts: &Drafts, verifier| {
+        let law = lengths(toy, drafts, verifier);
+        law.into_iter().fold(Rational::zero(), |sum, (n, p)| sum + Rational::from(n) * p)
+    };
+    let mut better = 0;
+    for seed in 0..1_000 {
+        let (toy, drafts) = instance(seed, 4, 4);
+        let standard = mean(&toy, &drafts, Verifier::Standard);
+        let traversal = mean(&toy, &drafts, Verifier::Traversal);
+        assert!(traversal >= standard, "{traversal:?} < {standard:?}, {toy:?}, {drafts:?}");
+        better += u32::from(traversal > standard);
+    }
+    assert!(better > 20, "strictly better on {better} of 1000");
+}
+
+/// Block verification as its paper writes it: the law of the number of accepted tokens of a drawn
+/// chain, by the formulas for P, R and h.
+fn block(toy: &Toy, path: &[TokenId], reach: &Rational, depth: usize) -> Vec<(usize, Rational)> {
+    let p: Law<Rational> = toy::law(&toy.target(path));
+    let q: Law<Rational> = toy::law(&toy.draft(path));
+    if path.len() == depth {
+        return vec![(depth, reach.clone()), (usize::MAX, Rational::one() - reach.clone())];
+    }
+    let tokens = 0..toy.vocab as TokenId;
+    let excess = tokens.clone().fold(Rational::zero(), |sum, x| {
+        let part = reach.clone() * p.prob(x) - q.prob(x);
+        if part > Rational::zero() { sum + part } else { sum }
+    });
+    let missing = Rational::one() - reach.clone();
+    let h = if missing > Rational::zero() {
+        excess.clone() / (excess + missing)
+    } else {
+        Rational::one()
+    };
+    let mut law = Vec::new();
+    for x in tokens.filter(|&x| q.prob(x) > Rational::zero()) {
+        let ratio = reach.clone() * p.prob(x) / q.prob(x);
+        let next = if ratio < Rational::one() { ratio } else { Rational::one() };
+        for (accepted, weight) in block(toy, &[path, &[x]].concat(), &next, depth) {
+            let weight = weight * q.prob(x);
+            if accepted == usize::MAX {
+                // Nothing below was accepted: this place is, with probability h.
+                law.push((path.len(), weight.clone() * h.clone()));
+                law.push((usize::MAX, weight * (Rational::one() - h.clone())));
+            } else {
+                law.push((accepted, weight));
+            }
+        }
+    }
+    law
+}
+
+#[test]
+fn traversal_of_a_chain_is_block_verification() {
+    for seed in 0..200 {
+        let depth = 1 + seed as usize % 3;
+        let toy = Toy { vocab: 3, seed };
+        let drafts = Drafts { shape: Shape::Drawn, branching: 1, depth, nodes: 9, cut: false };
+        let mut expected = BTreeMap::new();
+        for (accepted, weight) in block(&toy, &[], &Rational::one(), depth) {
+            let emitted = accepted.saturating_add(1).min(depth + 2) as u32;
+            *expected.entry(emitted).or_insert_with(Rational::zero) += weight;
+        }
+        expected.retain(|_, weight| *weight > Rational::zero());
+        assert_eq!(lengths(&toy, &drafts, Verifier::Traversal), expected, "{toy:?}");
+    }
 }
 
 /// Noise shared by draft and target: the token at a position is the quantile of its law at one of

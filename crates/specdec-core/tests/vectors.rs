@@ -72,6 +72,7 @@ fn verifiers() {
         let verifier = match case["verifier"].as_str() {
             Some("standard") => Verifier::Standard,
             Some("matching") => Verifier::Matching,
+            Some("traversal") => Verifier::Traversal,
             other => panic!("{other:?}"),
         };
         let p = toy::law::<Rational>(&weights(&case["p"]));

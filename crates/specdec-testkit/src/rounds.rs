@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use specdec_core::chances::Chances;
-use specdec_core::verify::{matching, standard};
+use specdec_core::verify::{matching, standard, traversal};
 use specdec_core::{DraftTree, Law, LawError, Laws, Number, Outcome, TokenId};
 
 use crate::drafts::{Drafts, prefix};
@@ -18,11 +18,13 @@ pub enum Verifier {
     Matching,
     /// Recursive rejection.
     Standard,
+    /// Bottom-up.
+    Traversal,
 }
 
 impl Verifier {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Matching, Self::Standard];
+    pub const ALL: [Self; 3] = [Self::Matching, Self::Standard, Self::Traversal];
 
     /// Verifies `tree`.
     ///
@@ -38,6 +40,7 @@ impl Verifier {
         match self {
             Self::Matching => matching::verify(tree, laws, position, chances),
             Self::Standard => standard::verify(tree, laws, position, chances),
+            Self::Traversal => traversal::verify(tree, laws, position, chances),
         }
     }
 }

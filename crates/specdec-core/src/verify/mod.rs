@@ -5,7 +5,9 @@
 //! asked of a law that plain decoding would not have asked.
 
 pub mod matching;
+mod residual;
 pub mod standard;
+pub mod traversal;
 
 use crate::chances::{Coupled, Independent};
 use crate::rng::Key;
@@ -13,7 +15,8 @@ use crate::{DraftTree, Law, LawError, Number, TokenId};
 
 /// The target's laws at the places of a tree, built when asked for: unvisited nodes cost nothing.
 pub trait Laws<N = f64> {
-    /// The law of the token that follows `node` (`None`: the context).
+    /// The law of the token that follows `node` (`None`: the context). [`traversal`] may ask for
+    /// the same place again.
     ///
     /// # Errors
     /// The row of logits at that place is no law.
@@ -51,6 +54,8 @@ pub enum Method {
     Coupled,
     /// [`standard`] with [`Independent`] numbers: ratio test, residuals.
     Standard,
+    /// [`traversal`] with [`Independent`] numbers; on chains, block verification.
+    Traversal,
 }
 
 impl Method {
@@ -68,14 +73,13 @@ impl Method {
         position: usize,
         key: Key,
     ) -> Result<Outcome, LawError> {
+        let mut chances = Independent { key, committed: position as u32 };
         match self {
             Self::Greedy | Self::Coupled => {
                 matching::verify(tree, laws, position, &mut Coupled { key })
             }
-            Self::Standard => {
-                let mut chances = Independent { key, committed: position as u32 };
-                standard::verify(tree, laws, position, &mut chances)
-            }
+            Self::Standard => standard::verify(tree, laws, position, &mut chances),
+            Self::Traversal => traversal::verify(tree, laws, position, &mut chances),
         }
     }
 }

@@ -14,11 +14,10 @@
 //! deterministic child is a point mass, accepted with probability P(x), else zeroed and P
 //! renormalised (EAGLE). They mix freely at one node.
 
-use std::borrow::Cow;
-
+use super::residual::Proposal;
 use super::{Laws, Outcome, Walk, end};
 use crate::chances::{Chances, Draw, Purpose};
-use crate::{DraftTree, Law, LawError, Number, Origin, TokenId};
+use crate::{DraftTree, Law, LawError, Number};
 
 /// Walks down while a child passes its ratio test.
 ///
@@ -65,59 +64,16 @@ fn descend<N: Number>(
     chances: &mut dyn Chances<N>,
 ) -> Step<N> {
     let mut rest: Option<Law<N>> = None;
-    let mut tried = Vec::new();
-    for &child in tree.children(node) {
+    for (index, &child) in tree.children(node).iter().enumerate() {
         let token = tree.token(child);
         let target = rest.as_ref().unwrap_or(law);
-        let proposal = Proposal::of(tree.origin(child), token, &tried);
+        let proposal = Proposal::of(tree, node, index);
         let draw = Draw::at(Purpose::Accept, Some(child));
         if chances.accept(draw, &target.prob(token), &proposal.prob(token)) {
             return Step::Accepted(child);
         }
         // An empty residual means that p = q, where only rounding can reject: p stays.
-        rest = residual(target, &proposal).or(rest);
-        tried.push(token);
+        rest = proposal.residual(&N::one(), target).or(rest);
     }
     Step::Rejected(rest)
-}
-
-/// The law a child was drawn from, given its earlier siblings.
-enum Proposal<'a, N: Number> {
-    Point(TokenId),
-    Law(Cow<'a, Law<N>>),
-}
-
-impl<'a, N: Number> Proposal<'a, N> {
-    fn of(origin: &'a Origin<N>, token: TokenId, tried: &[TokenId]) -> Self {
-        match origin {
-            Origin::Drawn(law) if tried.is_empty() => Self::Law(Cow::Borrowed(law)),
-            // The tree holds no drawn child without a weight, so `token` at least is left.
-            Origin::Drawn(law) => {
-                law.without(tried).map_or(Self::Point(token), |left| Self::Law(Cow::Owned(left)))
-            }
-            Origin::Deterministic => Self::Point(token),
-        }
-    }
-
-    fn prob(&self, token: TokenId) -> N {
-        match self {
-            Self::Point(point) if *point == token => N::one(),
-            Self::Point(_) => N::zero(),
-            Self::Law(law) => law.prob(token),
-        }
-    }
-}
-
-/// norm((P - q)+), or `None` where P <= q everywhere.
-fn residual<N: Number>(target: &Law<N>, proposal: &Proposal<N>) -> Option<Law<N>> {
-    let mut ids = Vec::new();
-    let mut weights = Vec::new();
-    for (token, weight) in target.iter() {
-        let rest = weight.clone() / target.total().clone() - proposal.prob(token);
-        if rest > N::zero() {
-            ids.push(token);
-            weights.push(rest);
-        }
-    }
-    Law::from_sparse(ids, weights).ok()
 }
