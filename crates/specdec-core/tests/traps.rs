@@ -14,6 +14,7 @@ use specdec_core::{
 use specdec_testkit::chi_square::chi_square;
 use specdec_testkit::enumerate::{Branches, enumerate};
 use specdec_testkit::rational::Rational;
+use specdec_testkit::rounds::Verifier;
 use specdec_testkit::toy;
 
 const P: [u32; 3] = [5, 3, 2];
@@ -174,8 +175,10 @@ fn t12_a_rejection_without_residual_falls_back_to_p() {
     let law = toy::law::<f64>(&[0, 1, 0]);
     for origin in [Origin::Deterministic, Origin::Drawn(Arc::new(law.clone()))] {
         let tree = single(1, origin);
-        let outcome = standard::verify(&tree, &mut Everywhere(law.clone()), 0, &mut Never);
-        assert_eq!(outcome, Ok(Outcome { path: vec![], next: 1, walk: Walk::Rejected }));
+        for verifier in [Verifier::Standard, Verifier::Traversal] {
+            let outcome = verifier.verify(&tree, &mut Everywhere(law.clone()), 0, &mut Never);
+            assert_eq!(outcome, Ok(Outcome { path: vec![], next: 1, walk: Walk::Rejected }));
+        }
     }
 }
 
@@ -197,6 +200,16 @@ fn t13_nan_is_a_typed_error_and_never_token_0() {
         }
     }
     assert_eq!(Law::from_dense(vec![0.0, 0.0]), Err(LawError::NoToken { len: 2 }));
+}
+
+#[test]
+fn t12_a_second_rejection_without_residual_keeps_what_the_first_has_left() {
+    for verifier in [Verifier::Standard, Verifier::Traversal] {
+        let mut tree = single(0, Origin::Deterministic);
+        tree.push(None, 1, Origin::Deterministic).expect("a new sibling");
+        let outcome = verifier.verify(&tree, &mut everywhere(&[3, 2, 0]), 0, &mut Never);
+        assert_eq!(outcome.expect("a law").next, 1, "{verifier:?}");
+    }
 }
 
 /// Laws with a damaged row below the first node.
