@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use specdec_core::chances::{Chances, Draw, Draws, Independent, Purpose, accept};
+use specdec_core::chances::{Chances, Draw, Draws, Independent, Purpose, accept, invert};
 use specdec_core::rng::Key;
 use specdec_core::row_ops::Scalar;
 use specdec_core::verify::standard;
@@ -118,20 +118,22 @@ fn t3_draft_and_residual_do_not_share_a_number() {
     assert!(wrong < 1e-9, "the test would not see shared numbers: {wrong}");
 }
 
-/// Numbers as unlucky as they come: every u the largest there is.
-struct Largest;
+/// Every number the same.
+struct Always(f64);
 
-const LARGEST: f64 = 1.0 - 1.0 / (1_u64 << 53) as f64;
+/// The smallest and the largest number that the generator can give.
+const SMALLEST: f64 = 1.0 / (1_u64 << 53) as f64;
+const LARGEST: f64 = 1.0 - SMALLEST;
 
-impl Draws<f64> for Largest {
+impl Draws<f64> for Always {
     fn draw(&mut self, _draw: Draw, _position: usize, law: &Law) -> TokenId {
-        specdec_core::chances::invert(LARGEST, law)
+        invert(self.0, law)
     }
 }
 
-impl Chances<f64> for Largest {
+impl Chances<f64> for Always {
     fn accept(&mut self, _draw: Draw, p: &f64, q: &f64) -> bool {
-        accept(LARGEST, *p, *q)
+        accept(self.0, *p, *q)
     }
 }
 
@@ -142,7 +144,8 @@ fn t12_equal_laws_leave_no_residual_and_no_nan() {
     let scaled = Law::from_dense(vec![0.5, 0.3, 0.2]).expect("a law");
     for (p, token) in [(q.as_ref().clone(), 0), (scaled.clone(), 1), (scaled, 2)] {
         let tree = single(token, Origin::Drawn(Arc::clone(&q)));
-        let outcome = standard::verify(&tree, &mut Everywhere(p), 0, &mut Largest).expect("a law");
+        let outcome =
+            standard::verify(&tree, &mut Everywhere(p), 0, &mut Always(LARGEST)).expect("a law");
         assert!(outcome.next < 3);
     }
     // A rejection that only rounding can bring about falls back to p: here P(0) = 1 - 2^-53 and
@@ -151,7 +154,8 @@ fn t12_equal_laws_leave_no_residual_and_no_nan() {
     let p = Law::from_dense(vec![LARGEST, tiny]).expect("a law");
     let q = Arc::new(Law::one_hot(0));
     let tree = single(0, Origin::Drawn(q));
-    let outcome = standard::verify(&tree, &mut Everywhere(p), 0, &mut Largest).expect("a law");
+    let outcome =
+        standard::verify(&tree, &mut Everywhere(p), 0, &mut Always(LARGEST)).expect("a law");
     assert_eq!((outcome.walk, outcome.next), (Walk::AllAccepted, 0));
 }
 
@@ -160,7 +164,7 @@ struct Never;
 
 impl Draws<f64> for Never {
     fn draw(&mut self, _draw: Draw, _position: usize, law: &Law) -> TokenId {
-        specdec_core::chances::invert(0.5, law)
+        invert(0.5, law)
     }
 }
 
@@ -229,7 +233,7 @@ fn t13_a_damaged_row_matters_only_where_the_walk_arrives() {
     let tree = DraftTree::chain(&[0, 0]);
     let verify = |token| {
         let mut laws = Damaged(Law::one_hot(token));
-        standard::verify(&tree, &mut laws, 0, &mut Largest)
+        standard::verify(&tree, &mut laws, 0, &mut Always(LARGEST))
     };
     assert!(verify(1).is_ok());
     assert!(matches!(verify(0), Err(LawError::Logit { token: 7, .. })));
@@ -237,12 +241,23 @@ fn t13_a_damaged_row_matters_only_where_the_walk_arrives() {
 
 #[test]
 fn t14_a_forbidden_token_is_rejected_whatever_u() {
-    let smallest = 1.0 / (1_u64 << 53) as f64;
     for q in [1.0, 0.5, 1e-300, f64::MIN_POSITIVE, 5e-324, 0.0] {
-        assert!(!accept(smallest, 0.0, q), "q = {q}: u * q rounds to 0 and meets p = 0");
+        assert!(!accept(SMALLEST, 0.0, q), "q = {q}: u * q rounds to 0 and meets p = 0");
     }
     let forbidden = law_of_forbidden();
     assert_eq!(forbidden, [Rational::new(5, 8), Rational::new(3, 8), Rational::zero()]);
+}
+
+#[test]
+fn t14_a_forbidden_token_is_rejected_even_if_its_draft_probability_underflows() {
+    let q = Arc::new(Law::from_dense(vec![5e-324, 2.0]).expect("a law"));
+    assert!(q.prob(0) < f64::from_bits(1), "5e-324 / 2 is 0");
+    for verifier in [Verifier::Standard, Verifier::Traversal] {
+        let tree = single(0, Origin::Drawn(Arc::clone(&q)));
+        let outcome =
+            verifier.verify(&tree, &mut Everywhere(Law::one_hot(1)), 0, &mut Always(SMALLEST));
+        assert_eq!(outcome.map(|outcome| outcome.next), Ok(1), "{verifier:?}");
+    }
 }
 
 /// A drafter that insists on a token which the target forbids.

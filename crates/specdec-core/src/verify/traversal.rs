@@ -82,8 +82,16 @@ impl<N: Number> Place<N> {
         let child = tree.children(self.node)[self.tried];
         let token = tree.token(child);
         let proposal = Proposal::of(tree, self.node, self.tried);
-        let reach = self.acceptance.clone() * self.law(laws)?.prob(token) / proposal.prob(token);
-        let acceptance = if reach < N::one() { reach } else { N::one() };
+        let (mass, drawn) =
+            (self.acceptance.clone() * self.law(laws)?.prob(token), proposal.prob(token));
+        // In this order, so that mass 0 is never accepted, even where `drawn` has underflown.
+        let acceptance = if mass <= N::zero() {
+            N::zero()
+        } else if mass < drawn {
+            mass / drawn
+        } else {
+            N::one()
+        };
         Ok(Self::new(Some(child), acceptance))
     }
 
