@@ -42,7 +42,8 @@ test-python: model ## Tests of the Python package, on the installed wheel
 	$(BIN)/python -m pytest
 
 .PHONY: test-exact
-test-exact: model ## Only the tests that speculative text equals plain text
+test-exact: model ## The long proofs: every branch of every verifier, speculative text = plain text
+	cargo test --release --locked -p specdec-core --test laws -- --ignored
 	$(BIN)/python $(PIP) --group test
 	$(BIN)/python -m pytest tests/exactness
 
