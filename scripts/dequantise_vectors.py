@@ -30,7 +30,9 @@ def blocks(name: str, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(count, np.float32).view(np.uint8).reshape(count, size)
     raw = rng.integers(0, 256, (count, size), np.uint8)
     for at in scales:
-        halves = rng.integers(0, 0x7C00, count, np.uint16) | rng.integers(0, 2, count, np.uint16) << 15
+        halves = (
+            rng.integers(0, 0x7C00, count, np.uint16) | rng.integers(0, 2, count, np.uint16) << 15
+        )
         # Half of the blocks have extreme scales, and the first has extreme codes as well.
         halves[: count // 2] = rng.choice(SCALES, count // 2)
         raw[:, at : at + 2] = halves.astype("<u2").view(np.uint8).reshape(count, 2)

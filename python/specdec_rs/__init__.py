@@ -18,6 +18,7 @@ from specdec_rs.errors import (
     FetchError,
     ForkError,
     HashMismatchError,
+    LogitsError,
     ModelLoadError,
     ModelNotFoundError,
     NotSupportedYetError,
@@ -26,8 +27,10 @@ from specdec_rs.errors import (
     RequestAborted,
     SpecdecError,
 )
+from specdec_rs.llm import LLM, TextStream
 from specdec_rs.outputs import (
     CompletionOutput,
+    EngineMetrics,
     FinishReason,
     Logprob,
     RequestMetrics,
@@ -37,10 +40,12 @@ from specdec_rs.outputs import (
 )
 from specdec_rs.params import SamplingParams
 from specdec_rs.speculative import SpeculativeConfig
+from specdec_rs.tokenizer import Tokenizer
 
 __version__: str = build_info()["version"]
 
 __all__ = [
+    "LLM",
     "ClosedError",
     "CompletionOutput",
     "ConfigError",
@@ -48,10 +53,12 @@ __all__ = [
     "DiskFullError",
     "DownloadError",
     "EngineDeadError",
+    "EngineMetrics",
     "FetchError",
     "FinishReason",
     "ForkError",
     "HashMismatchError",
+    "LogitsError",
     "Logprob",
     "ModelLoadError",
     "ModelNotFoundError",
@@ -66,6 +73,8 @@ __all__ = [
     "SpeculativeConfig",
     "SpeculativeDecodingStats",
     "StreamChunk",
+    "TextStream",
+    "Tokenizer",
     "__version__",
     "build_info",
 ]

@@ -1,6 +1,175 @@
 """The compiled engine. Use the package's own names; this module is not an interface."""
 
-__all__ = ["build_info"]
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Literal, TypedDict, final
+
+from specdec_rs.params import SamplingParams
+from specdec_rs.speculative import SpeculativeConfig
+
+__all__ = ["Engine", "Request", "build_info", "width_costs"]
+
+class _Logprobs(TypedDict):
+    """One emitted token in the model's raw law: log-softmax, place, and the likeliest tokens."""
+
+    token: int
+    logprob: float
+    rank: int
+    top: list[tuple[int, float]]
+
+class _SpecStats(TypedDict):
+    """The fields of `SpeculativeDecodingStats`."""
+
+    mean_acceptance_length: float
+    draft_acceptance_rate: float | None
+    acceptance_histogram: list[int]
+    acceptance_histogram_by_draft_length: dict[int, list[int]]
+    num_spec_steps: int
+    num_accepted_draft_tokens: int
+    num_draft_tokens: int
+    num_spec_tokens: int
+    max_tree_depth: int
+    num_draft_tokens_per_pos: list[int]
+    num_accepted_tokens_per_pos: list[int]
+    draft_stop_reasons: dict[str, int]
+
+class _End(TypedDict):
+    """The end of an answer; times in seconds."""
+
+    finish_reason: Literal["stop", "length", "abort", "error"]
+    stop_token: int | None
+    stop_text: str | None
+    queue_time: float
+    time_to_first_token: float
+    generation_time: float
+    speculation: _SpecStats
+
+class _Step(TypedDict):
+    """What one step added to an answer: new text, new tokens, the first of them from a draft."""
+
+    text: str
+    token_ids: list[int]
+    from_draft: int
+    logprobs: list[_Logprobs]
+    end: _End | None
+
+class _Metrics(TypedDict):
+    """The fields of `EngineMetrics`; times in seconds."""
+
+    num_steps: int
+    draft_time: float
+    forward_time: float
+    verify_time: float
+    commit_time: float
+    forward_by_rows: dict[int, tuple[int, float]]
+
+class _WidthCost(TypedDict):
+    """Cost of passes of one width in milliseconds: median and least."""
+
+    rows: int
+    ms: float
+    least_ms: float
 
 def build_info() -> dict[str, str]:
-    """How this extension was built: version, target and whether its own checks are on."""
+    """Version, target, whether own checks are on, instruction level and threads of this machine."""
+
+def width_costs(
+    model: str | PathLike[str],
+    *,
+    context: int,
+    widest: int,
+    repeats: int,
+    num_threads: int | None = None,
+) -> list[_WidthCost]:
+    """Time passes of 1 to `widest` rows of a model behind `context` positions.
+
+    Each width is timed `repeats` times, the widths in turn, so that a machine whose speed drifts
+    drifts under all of them alike.
+    """
+
+@final
+class Engine:
+    """A model, its tokenizer and the thread that steps it; any number of threads may use it.
+
+    In a child made by fork every method raises `ForkError`; after `close`, `ClosedError`.
+    """
+
+    @staticmethod
+    def load(
+        model: str | PathLike[str],
+        *,
+        max_model_len: int | None,
+        max_num_seqs: int,
+        num_threads: int | None,
+        seed: int,
+        speculation: SpeculativeConfig | None,
+        progress: Callable[[int, int], object] | None,
+    ) -> Engine:
+        """Load a GGUF file.
+
+        `progress(done, total)` hears bytes, in the calling thread. An exception that it raises, or
+        that a signal handler raises, ends the load.
+        """
+
+    def encode(self, text: str, specials: bool) -> list[int]:
+        """Token ids of a text.
+
+        With `specials` it is a prompt: control tokens written out in it are control tokens, and
+        the one that begins a sequence is put in front if the model expects it.
+        """
+
+    def decode(self, token_ids: Sequence[int], skip_special: bool) -> str:
+        """The text of token ids; ids beyond the vocabulary have none."""
+
+    def submit(self, prompt_token_ids: Sequence[int], params: SamplingParams) -> Request:
+        """Queue a prompt."""
+
+    def metrics(self, reset: bool) -> _Metrics:
+        """Sums over all steps since the start; `reset` starts them anew."""
+
+    def close(self) -> None:
+        """End the engine after the step in flight; open requests get `ClosedError`.
+
+        A second call does nothing.
+        """
+
+    @property
+    def max_model_len(self) -> int:
+        """Positions of a context, prompt and answer together."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the model's vocabulary."""
+
+    @property
+    def end_token_ids(self) -> list[int]:
+        """Tokens that end an answer, ascending."""
+
+    @property
+    def bos_token_id(self) -> int | None:
+        """Token that begins a sequence."""
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """Token that ends a sequence."""
+
+    @property
+    def memory(self) -> tuple[int, int, int]:
+        """Bytes held: weights, keys and values, activations."""
+
+@final
+class Request:
+    """An answer under way. Whoever drops it cancels it."""
+
+    @property
+    def id(self) -> int:
+        """Number of the request, unique in its engine."""
+
+    def next(self) -> _Step:
+        """Wait for the next step of the answer; the last one has an `end`, and nothing follows it.
+
+        Waits without the GIL; signal handlers run meanwhile (Ctrl-C within 50 ms).
+        """
+
+    def cancel(self) -> None:
+        """Drop the request at the engine's next step; who waits for it gets `RequestAborted`."""

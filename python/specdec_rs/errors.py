@@ -17,6 +17,7 @@ __all__ = [
     "FetchError",
     "ForkError",
     "HashMismatchError",
+    "LogitsError",
     "ModelLoadError",
     "ModelNotFoundError",
     "NotSupportedYetError",
@@ -85,6 +86,10 @@ class DiskFullError(FetchError):
 
 class ContextLengthError(SpecdecError, ValueError):
     """A prompt is empty, or leaves no room for an answer in the model's context."""
+
+
+class LogitsError(SpecdecError, ArithmeticError):
+    """The model computed NaN or infinity: its weights are damaged, or the prompt overflows it."""
 
 
 class QueueFullError(SpecdecError, RuntimeError):

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 __all__ = [
     "CompletionOutput",
+    "EngineMetrics",
     "FinishReason",
     "Logprob",
     "RequestMetrics",
@@ -56,7 +57,8 @@ class SpeculativeDecodingStats:
             i + 1.
         draft_stop_reasons: why each step's accepted run ended, with counts: "rejected" (the model
             chose another token), "all_accepted" (the draft was used up), "no_draft" (nothing to
-            propose), "finished" (the request ended inside the run).
+            propose), "budget" (no room to draft: `max_tokens` or the context was near), "finished"
+            (the request ended inside the run). Steps that drafted nothing are counted here too.
     """
 
     mean_acceptance_length: float
@@ -170,3 +172,29 @@ class StreamChunk:
     from_draft: int = 0
     finish_reason: FinishReason | None = None
     output: RequestOutput | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class EngineMetrics:
+    """Where the engine's time went since it was loaded or the metrics were reset.
+
+    Attributes:
+        num_steps: steps; each is one forward pass for all running requests.
+        draft_time: seconds spent proposing.
+        forward_time: seconds spent in forward passes.
+        verify_time: seconds spent on laws, verification and text.
+        commit_time: seconds spent moving cache entries.
+        forward_by_rows: by the number of rows of a pass: how many passes, and their seconds. The
+            measured cost of verifying that many tokens at once.
+        weights_bytes: memory of the weights.
+        kv_cache_bytes: memory reserved for keys and values.
+    """
+
+    num_steps: int
+    draft_time: float
+    forward_time: float
+    verify_time: float
+    commit_time: float
+    forward_by_rows: dict[int, tuple[int, float]]
+    weights_bytes: int
+    kv_cache_bytes: int

@@ -114,3 +114,8 @@ class Bar(Silent):
 def to_stderr() -> Progress:
     """A bar where stderr is a terminal, lines otherwise."""
     return Bar() if sys.stderr.isatty() else Lines()
+
+
+def loading() -> Progress:
+    """A bar where stderr is a terminal; loading is too short to deserve lines in a log."""
+    return Bar() if sys.stderr.isatty() else Silent()

@@ -17,6 +17,7 @@ ALSO: dict[str, type[Exception]] = {
     "FetchError": RuntimeError,
     "ForkError": RuntimeError,
     "HashMismatchError": RuntimeError,
+    "LogitsError": ArithmeticError,
     "ModelLoadError": RuntimeError,
     "ModelNotFoundError": FileNotFoundError,
     "NotSupportedYetError": ValueError,

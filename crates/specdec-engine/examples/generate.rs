@@ -33,12 +33,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 print!("{}", chunk.text);
                 std::io::stdout().flush()?;
             }
-            Some(Event::Done(end)) => {
+            Some(Event::Done(chunk, end)) => {
                 let metrics = &end.metrics;
                 let seconds = metrics.generation_time.as_secs_f64();
                 let speed = (metrics.num_generation_tokens - 1) as f64 / seconds;
                 println!(
-                    "\n{speed:.1} tokens/s, {:.2} tokens per drafted step",
+                    "{}\n{speed:.1} tokens/s, {:.2} tokens per drafted step",
+                    chunk.text,
                     metrics.speculation.mean_acceptance_length()
                 );
                 return Ok(());

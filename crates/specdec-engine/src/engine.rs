@@ -8,7 +8,7 @@ use crate::load::{ChatTemplate, Tokenizer};
 use crate::metrics::EngineMetrics;
 use crate::model::decoder::Decoder;
 use crate::ops::Memory;
-use crate::request::{Event, SamplingParams};
+use crate::request::{Chunk, Event, SamplingParams};
 use crate::scheduler::{Scheduler, Update};
 use crate::sequence::{Sequence, Spec, Speculator};
 use crate::speculate::Speculation;
@@ -171,7 +171,11 @@ impl Engine {
         Ok(())
     }
 
-    fn check_alive(&self) -> Result<(), EngineError> {
+    /// Whether the engine can still be asked.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`], [`EngineError::Dead`], [`EngineError::Forked`].
+    pub fn check_alive(&self) -> Result<(), EngineError> {
         check_process(self.process)?;
         let open = lock(&self.thread).is_some();
         let dead = lock(&self.fault).is_some();
@@ -252,12 +256,19 @@ impl RequestHandle {
     /// [`Event::Failed`] nothing follows and the answer is [`EngineError::Closed`].
     ///
     /// # Errors
-    /// [`EngineError::Closed`], [`EngineError::Dead`], [`EngineError::Forked`].
+    /// [`EngineError::Cancelled`] after [`RequestHandle::cancel`]; [`EngineError::Closed`],
+    /// [`EngineError::Dead`], [`EngineError::Forked`].
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Event>, EngineError> {
         check_process(self.process)?;
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(EngineError::Cancelled);
+        }
         match self.events.recv_timeout(timeout) {
             Ok(event) => Ok(Some(event)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) if self.cancelled.load(Ordering::Relaxed) => {
+                Err(EngineError::Cancelled)
+            }
             Err(RecvTimeoutError::Disconnected) => Err(why_gone(&self.fault)),
         }
     }
@@ -303,18 +314,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// routes are dropped, so every handle sees the end and reads the fault.
 fn supervise(scheduler: Scheduler, inbox: &Receiver<Command>, fault: &Mutex<Option<String>>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| serve(scheduler, inbox)));
-    let message = match outcome {
+    let message = match outcome.map_err(|panic| EngineError::from_panic(panic.as_ref())) {
         Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(panic) => panic_message(panic.as_ref()),
+        Err(EngineError::Dead { message }) => message,
+        Ok(Err(error)) | Err(error) => error.to_string(),
     };
     *lock(fault) = Some(message);
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 fn serve(mut scheduler: Scheduler, inbox: &Receiver<Command>) -> Result<(), EngineError> {
@@ -371,15 +376,16 @@ fn take_commands(
 
 fn deliver(update: Update, routes: &mut HashMap<u64, Route>) {
     let Some(route) = routes.get(&update.id) else { return };
-    if !update.chunk.token_ids.is_empty() || !update.chunk.text.is_empty() {
-        // A handle that is gone has set its cancel flag; the next border removes the sequence.
-        let _ = route.events.send(Event::Chunk(update.chunk));
-    }
-    if let Some(end) = update.end {
-        let _ = route.events.send(match end {
-            Ok(completion) => Event::Done(Box::new(completion)),
-            Err(error) => Event::Failed(error),
-        });
+    let event = match update.end {
+        Some(Ok(completion)) => Event::Done(update.chunk, Box::new(completion)),
+        Some(Err(error)) => Event::Failed(error),
+        None if update.chunk == Chunk::default() => return,
+        None => Event::Chunk(update.chunk),
+    };
+    let last = !matches!(event, Event::Chunk(_));
+    // A handle that is gone has set its cancel flag; the next border removes the sequence.
+    let _ = route.events.send(event);
+    if last {
         routes.remove(&update.id);
     }
 }

@@ -98,6 +98,9 @@ pub enum EngineError {
     /// The engine thread could not be started.
     #[error("cannot start the engine thread: {0}")]
     Spawn(std::io::Error),
+    /// The request was cancelled by its caller.
+    #[error("the request was cancelled")]
+    Cancelled,
     /// The engine was closed.
     #[error("the engine is closed; load the model again")]
     Closed,
@@ -116,4 +119,13 @@ pub enum EngineError {
         /// Process that loaded the engine.
         parent: u32,
     },
+}
+
+impl EngineError {
+    /// What a caught panic says. The engine that panicked is [`EngineError::Dead`].
+    pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Self::Dead { message: text.unwrap_or_else(|| "a panic without a message".to_owned()) }
+    }
 }

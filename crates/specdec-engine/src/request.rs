@@ -96,8 +96,9 @@ pub struct RequestMetrics {
 pub enum Event {
     /// More tokens.
     Chunk(Chunk),
-    /// The end; nothing follows.
-    Done(Box<Completion>),
+    /// What the last step added, and the end; nothing follows. One event, so that a step is one
+    /// chunk and its receiver knows at once that it is the last.
+    Done(Chunk, Box<Completion>),
     /// The request failed; nothing follows. Other requests are not affected unless the error is
     /// [`EngineError::Dead`].
     Failed(EngineError),

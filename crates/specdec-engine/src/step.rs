@@ -60,6 +60,7 @@ pub fn step(
 ) -> Result<Vec<Progress>, EngineError> {
     let begin = Instant::now();
     let (shares, rows) = plan(decoder.limits().0, sequences);
+    sequences.iter_mut().for_each(Sequence::mark_started);
     let drafted = Instant::now();
     {
         let mut caches: Vec<_> = sequences.iter_mut().map(|seq| &mut seq.cache).collect();
@@ -69,7 +70,6 @@ pub fn step(
     let mut progress = Vec::with_capacity(sequences.len());
     let mut paths = Vec::with_capacity(sequences.len());
     for (seq, share) in sequences.iter_mut().zip(&shares) {
-        seq.mark_started();
         let (state, path) = advance(decoder, tokenizer, seq, share, scratch);
         progress.push(state);
         paths.push(path);

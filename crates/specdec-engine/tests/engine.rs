@@ -25,7 +25,10 @@ fn collect(handle: &RequestHandle) -> (Vec<u32>, FinishReason) {
     loop {
         match handle.recv_timeout(PATIENCE).unwrap().expect("an event within a minute") {
             Event::Chunk(chunk) => tokens.extend(chunk.token_ids),
-            Event::Done(end) => return (tokens, end.finish.reason),
+            Event::Done(chunk, end) => {
+                tokens.extend(chunk.token_ids);
+                return (tokens, end.finish.reason);
+            }
             Event::Failed(error) => panic!("{error}"),
         }
     }
@@ -100,7 +103,7 @@ fn close_ends_open_requests_and_later_calls_say_so() {
             end => break end,
         }
     };
-    assert!(matches!(end, Err(EngineError::Closed) | Ok(Some(Event::Done(_)))), "{end:?}");
+    assert!(matches!(end, Err(EngineError::Closed) | Ok(Some(Event::Done(..)))), "{end:?}");
     assert!(matches!(engine.submit(prompt, greedy(1)), Err(EngineError::Closed)));
     assert!(matches!(engine.metrics(false), Err(EngineError::Closed)));
 }

@@ -1,6 +1,18 @@
 //! The extension module `specdec_rs._core`: extract, detach, call the engine, convert.
+//!
+//! Nothing is decided here. Python checks parameters (`params.py`, `speculative.py`), the engine
+//! checks them again; this crate turns one into the other, lets go of the GIL while the engine
+//! works, sees signals while it waits, and gives every error its Python class.
 
+mod answer;
+mod border;
 mod build;
+mod engine;
+mod error;
+mod local;
+mod measure;
+mod params;
+mod request;
 
 use pyo3::prelude::*;
 
@@ -9,4 +21,10 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::build::build_info;
+    #[pymodule_export]
+    use crate::engine::Engine;
+    #[pymodule_export]
+    use crate::measure::width_costs;
+    #[pymodule_export]
+    use crate::request::Request;
 }

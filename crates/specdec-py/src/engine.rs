@@ -1,0 +1,150 @@
+//! `Engine`: a loaded model.
+
+use std::path::PathBuf;
+use std::thread;
+
+use pyo3::prelude::*;
+use specdec_engine::load::Specials;
+use specdec_engine::{self as core, EngineOptions};
+
+use crate::answer::PyEngineMetrics;
+use crate::border::{Progress, in_thread, outside};
+use crate::local::Local;
+use crate::params::{PySamplingParams, PySpeculativeConfig};
+use crate::request::Request;
+
+/// A model, its tokenizer and the thread that steps it; any number of threads may use it.
+#[pyclass(frozen, module = "specdec_rs._core")]
+pub(crate) struct Engine(Local<core::Engine>);
+
+#[pymethods]
+impl Engine {
+    /// Load a GGUF file. `progress(done, total)` hears bytes, in the calling thread.
+    #[staticmethod]
+    #[pyo3(signature = (
+        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, progress
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
+    fn load(
+        py: Python<'_>,
+        model: PathBuf,
+        max_model_len: Option<usize>,
+        max_num_seqs: usize,
+        num_threads: Option<usize>,
+        seed: u64,
+        speculation: Option<PySpeculativeConfig>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let options = EngineOptions {
+            max_model_len,
+            max_num_seqs,
+            num_threads,
+            seed,
+            speculation: speculation.map(Into::into),
+            ..EngineOptions::new(model)
+        };
+        let load = move |progress: &Progress| {
+            core::Engine::load(&options, &mut |done, total| progress.report(done, total))
+        };
+        Ok(Self(Local::new(in_thread(py, load, progress)?)))
+    }
+
+    /// Token ids of a prompt; with `specials`, control tokens written out in it are such tokens,
+    /// and the one that begins a sequence is put in front if the model expects it.
+    fn encode(&self, py: Python<'_>, text: &str, specials: bool) -> PyResult<Vec<u32>> {
+        outside(py, || {
+            self.0.check_alive()?;
+            let tokenizer = self.0.tokenizer();
+            Ok(if specials {
+                tokenizer.encode(text, Specials::Parse, tokenizer.add_bos())
+            } else {
+                tokenizer.encode(text, Specials::AsText, false)
+            })
+        })
+    }
+
+    /// The text of token ids; ids beyond the vocabulary have none.
+    #[expect(clippy::needless_pass_by_value, reason = "a Python list has no slice to lend")]
+    fn decode(&self, py: Python<'_>, token_ids: Vec<u32>, skip_special: bool) -> PyResult<String> {
+        outside(py, || {
+            self.0.check_alive()?;
+            Ok(self.0.tokenizer().decode(&token_ids, skip_special))
+        })
+    }
+
+    /// Queue a prompt.
+    fn submit(
+        &self,
+        py: Python<'_>,
+        prompt_token_ids: Vec<u32>,
+        params: PySamplingParams,
+    ) -> PyResult<Request> {
+        let submit = || {
+            let params = params.convert(self.0.max_model_len())?;
+            self.0.submit(prompt_token_ids, params)
+        };
+        outside(py, submit).map(Request::from)
+    }
+
+    /// Sums over all steps; `reset` starts them anew.
+    fn metrics(&self, py: Python<'_>, reset: bool) -> PyResult<PyEngineMetrics> {
+        outside(py, || self.0.metrics(reset)).map(Into::into)
+    }
+
+    /// End the engine after the step in flight; open requests get `ClosedError`. A second call does
+    /// nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        outside(py, || {
+            self.0.close();
+            Ok(())
+        })
+    }
+
+    /// Positions of a context, prompt and answer together.
+    #[getter]
+    fn max_model_len(&self) -> usize {
+        self.0.max_model_len()
+    }
+
+    /// Size of the model's vocabulary.
+    #[getter]
+    fn vocab_size(&self) -> usize {
+        self.0.vocab()
+    }
+
+    /// Tokens that end an answer, ascending.
+    #[getter]
+    fn end_token_ids(&self) -> Vec<u32> {
+        self.0.tokenizer().end_ids().to_vec()
+    }
+
+    /// Token that begins a sequence.
+    #[getter]
+    fn bos_token_id(&self) -> Option<u32> {
+        self.0.tokenizer().bos_id()
+    }
+
+    /// Token that ends a sequence.
+    #[getter]
+    fn eos_token_id(&self) -> Option<u32> {
+        self.0.tokenizer().eos_id()
+    }
+
+    /// Bytes held: weights, keys and values, activations.
+    #[getter]
+    fn memory(&self) -> (usize, usize, usize) {
+        let memory = self.0.memory();
+        (memory.weights, memory.kv, memory.activations)
+    }
+}
+
+impl Drop for Engine {
+    /// An engine that nobody closed ends on a thread of its own: the drop runs with the GIL, and
+    /// the step in flight may take a second.
+    fn drop(&mut self) {
+        if let Some(engine) = self.0.take() {
+            // If there can be no thread, the engine is dropped here.
+            let _ = thread::Builder::new().spawn(move || drop(engine));
+        }
+    }
+}

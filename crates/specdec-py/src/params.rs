@@ -1,0 +1,66 @@
+//! The checked parameter classes of the Python package, read field by field.
+
+use pyo3::prelude::*;
+use specdec_core::{Method, ParameterError, Sampling};
+use specdec_engine::{SamplingParams, Speculation};
+
+/// What the engine knows of `specdec_rs.SamplingParams`.
+#[derive(FromPyObject)]
+pub(crate) struct PySamplingParams {
+    temperature: f64,
+    top_k: u32,
+    top_p: f64,
+    min_p: f64,
+    seed: Option<u64>,
+    max_tokens: Option<usize>,
+    stop: Option<Vec<String>>,
+    stop_token_ids: Option<Vec<u32>>,
+    ignore_eos: bool,
+    logprobs: Option<usize>,
+}
+
+impl PySamplingParams {
+    /// The engine's form. No answer is longer than the `context`.
+    pub(crate) fn convert(self, context: usize) -> Result<SamplingParams, ParameterError> {
+        Ok(SamplingParams {
+            sampling: Sampling::new(self.temperature, self.top_k, self.top_p, self.min_p)?,
+            seed: self.seed,
+            max_tokens: self.max_tokens.map_or(context, |most| most.min(context)),
+            stop: self.stop.unwrap_or_default(),
+            stop_token_ids: self.stop_token_ids.unwrap_or_default(),
+            ignore_eos: self.ignore_eos,
+            logprobs: self.logprobs,
+        })
+    }
+}
+
+/// What the engine knows of `specdec_rs.SpeculativeConfig`; None is the engine's own choice.
+#[derive(FromPyObject)]
+pub(crate) struct PySpeculativeConfig {
+    num_speculative_tokens: Option<usize>,
+    prompt_lookup_min: Option<usize>,
+    prompt_lookup_max: Option<usize>,
+    branching_factor: Option<usize>,
+    tree_depth: Option<usize>,
+    rejection_sample_method: String,
+}
+
+impl From<PySpeculativeConfig> for Speculation {
+    fn from(config: PySpeculativeConfig) -> Self {
+        let own = Self::default();
+        Self {
+            num_speculative_tokens: config
+                .num_speculative_tokens
+                .unwrap_or(own.num_speculative_tokens),
+            prompt_lookup_min: config.prompt_lookup_min.unwrap_or(own.prompt_lookup_min),
+            prompt_lookup_max: config.prompt_lookup_max.unwrap_or(own.prompt_lookup_max),
+            branching_factor: config.branching_factor.unwrap_or(own.branching_factor),
+            tree_depth: config.tree_depth,
+            method: match config.rejection_sample_method.as_str() {
+                "standard" => Some(Method::Standard),
+                "coupled" => Some(Method::Coupled),
+                _ => None,
+            },
+        }
+    }
+}

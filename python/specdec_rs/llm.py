@@ -1,0 +1,264 @@
+"""`LLM`: a model that answers prompts, in vLLM's words."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Literal, Self
+
+from specdec_rs import _checks as check
+from specdec_rs import _prompts
+from specdec_rs._answer import Answer
+from specdec_rs._core import Engine
+from specdec_rs._prompts import Encoded, Prompt
+from specdec_rs.errors import NotSupportedYetError, RequestAborted, SpecdecError
+from specdec_rs.outputs import EngineMetrics, RequestOutput, StreamChunk
+from specdec_rs.params import SamplingParams
+from specdec_rs.progress import loading, to_stderr
+from specdec_rs.speculative import SpeculativeConfig
+from specdec_rs.tokenizer import Tokenizer
+
+__all__ = ["LLM", "TextStream"]
+
+
+class LLM:
+    """A loaded model, with exact speculative decoding.
+
+    Any number of threads may use one `LLM`; their requests run together. It is a context manager
+    and can be closed; one that is only dropped frees its memory too. It does not survive a fork:
+    make it in the process that uses it.
+
+    Args:
+        model: catalogue name (`specdec fetch` lists them), GGUF file, folder with one, or hub id.
+        tokenizer: None: the one in the model file.
+        dtype: "auto": as the file has it.
+        device: "cpu".
+        max_model_len: positions of a context, prompt and answer together; None: the model's own.
+        max_num_seqs: most requests that run together; more wait.
+        seed: for requests without a seed of their own. Does not make their text reproducible;
+            `SamplingParams.seed` does.
+        num_threads: threads of a step; None: what the machine and its limits allow.
+        memory_budget: None: what the model and its cache take.
+        speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or
+            `SpeculativeConfig`. Never changes the text.
+        chat_template: None: the one in the model file.
+        revision: branch, tag or commit of a hub id.
+
+    Raises:
+        ConfigError: a wrong argument, before anything is loaded.
+        NotSupportedYetError: an argument that this version cannot honour.
+        ModelNotFoundError: no such model.
+        ModelLoadError: the model cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        *,
+        tokenizer: str | None = None,
+        dtype: Literal["auto"] = "auto",
+        device: Literal["cpu", "cuda"] = "cpu",
+        max_model_len: int | None = None,
+        max_num_seqs: int = 8,
+        seed: int = 0,
+        num_threads: int | None = None,
+        memory_budget: int | None = None,
+        speculative_config: Literal["auto"] | dict[str, object] | SpeculativeConfig | None = "auto",
+        chat_template: str | None = None,
+        revision: str | None = None,
+    ) -> None:
+        self._speculation = SpeculativeConfig.of(speculative_config)
+        _refuse("tokenizer", tokenizer, None, "the model file's own is used")
+        _refuse("dtype", dtype, "auto", "weights stay as the file has them")
+        _refuse("device", device, "cpu", "this build computes on the CPU")
+        _refuse("memory_budget", memory_budget, None, "bound max_model_len and max_num_seqs")
+        _refuse("chat_template", chat_template, None, "the model file's own is used")
+        max_model_len = _count("max_model_len", max_model_len, 2)
+        max_num_seqs = check.integer("max_num_seqs", max_num_seqs, 1, 1024)
+        num_threads = _count("num_threads", num_threads, 1)
+        seed = check.integer("seed", seed, 0, check.U64_MAX)
+        from specdec_rs.models import resolve  # noqa: PLC0415 - brings what downloads need
+
+        path = resolve(model, revision=revision, progress=to_stderr())
+        with loading() as progress:
+            try:
+                self._engine = Engine.load(
+                    path,
+                    max_model_len=max_model_len,
+                    max_num_seqs=max_num_seqs,
+                    num_threads=num_threads,
+                    seed=seed,
+                    speculation=self._speculation,
+                    progress=lambda done, total: progress.update(
+                        done, total, f"loading {path.name}"
+                    ),
+                )
+            except SpecdecError as error:
+                error.add_note(f"while loading {path}")
+                raise
+
+    def generate(
+        self,
+        prompts: Prompt | Iterable[Prompt],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = True,
+    ) -> list[RequestOutput]:
+        """Answer prompts, up to `max_num_seqs` of them together.
+
+        Args:
+            prompts: one or several of: a text (special tokens written in it are special tokens),
+                `{"prompt": text}`, `{"prompt_token_ids": ids}`.
+            sampling_params: for all, or one for each; None is `SamplingParams()`.
+            use_tqdm: show on a terminal how many are done.
+
+        Returns:
+            The outputs in the order of the prompts.
+
+        Raises:
+            SpecdecError: the first error in the order of the prompts; the other requests are
+                cancelled then, as they are on Ctrl-C. The `LLM` can be used afterwards.
+        """
+        given = _prompts.several("prompts", prompts)
+        return self._answer(
+            given, sampling_params, use_tqdm, lambda prompt: _prompts.encode(self._engine, prompt)
+        )
+
+    def stream(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+    ) -> TextStream:
+        """Answer one prompt step by step.
+
+        Closing or dropping the stream cancels the request.
+        """
+        encoded = _prompts.encode(self._engine, prompt)
+        (params,) = _prompts.params_for(1, sampling_params)
+        return TextStream(self._submit(encoded, params))
+
+    def get_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return Tokenizer(self._engine)
+
+    def get_metrics(self) -> EngineMetrics:
+        """Where the engine's time went since it was loaded or the metrics were reset."""
+        return self._metrics(reset=False)
+
+    def reset_metrics(self) -> None:
+        """Start the sums of `get_metrics` anew."""
+        self._metrics(reset=True)
+
+    def close(self) -> None:
+        """End the engine and free its memory; open requests get `ClosedError`.
+
+        A second call does nothing.
+        """
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _submit(self, prompt: Encoded, params: SamplingParams) -> Answer:
+        return Answer(self._engine, prompt, params, speculative=self._speculation is not None)
+
+    def _answer(
+        self,
+        given: list[object],
+        sampling_params: object,
+        use_tqdm: bool,
+        encode: Callable[[object], Encoded],
+    ) -> list[RequestOutput]:
+        each = _prompts.params_for(len(given), sampling_params)
+        encoded = [encode(prompt) for prompt in given]
+        answers: list[Answer] = []
+        try:
+            for prompt, params in zip(encoded, each, strict=True):
+                answers.append(self._submit(prompt, params))
+            return [answer.wait() for answer in _counted(answers, use_tqdm)]
+        except BaseException:
+            for answer in answers:
+                answer.cancel()
+            raise
+
+    def _metrics(self, *, reset: bool) -> EngineMetrics:
+        weights, kv_cache, _ = self._engine.memory
+        sums = self._engine.metrics(reset)
+        return EngineMetrics(**sums, weights_bytes=weights, kv_cache_bytes=kv_cache)
+
+
+class TextStream(Iterator[StreamChunk]):
+    """The chunks of one answer, one for each step; the last one has `finish_reason` and `output`.
+
+    Closing (also by `with`, or by dropping it) cancels the request; an iteration that waits in
+    another thread then ends.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        # One step at a time; `close` does not take it, so it can end a step that waits.
+        self._turn = threading.Lock()
+        self._ended = False
+
+    def __next__(self) -> StreamChunk:
+        with self._turn:
+            if self._ended:
+                raise StopIteration
+            try:
+                chunk = self._answer.step()
+            except RequestAborted:
+                self._ended = True
+                raise StopIteration from None
+            except BaseException:
+                self.close()
+                raise
+            if chunk.output is not None:
+                self._ended = True
+            return chunk
+
+    def close(self) -> None:
+        """Cancel the request, if it has not ended; nothing follows."""
+        self._ended = True
+        self._answer.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _refuse(name: str, value: object, default: object, hint: str) -> None:
+    if value != default:
+        raise NotSupportedYetError(name, value, f"leave it at {default!r}: {hint}")
+
+
+def _count(name: str, value: int | None, low: int) -> int | None:
+    return None if value is None else check.integer(name, value, low, check.U32_MAX)
+
+
+def _counted(answers: list[Answer], use_tqdm: bool) -> Iterable[Answer]:
+    if not check.flag("use_tqdm", use_tqdm):
+        return answers
+    from tqdm.auto import tqdm  # type: ignore[import-untyped]  # noqa: PLC0415 - slow
+
+    # None: only where stderr is a terminal. A notebook's output is none, but shows bars.
+    disable = False if "ipykernel" in sys.modules else None
+    bar: Iterable[Answer] = tqdm(answers, desc="prompts", unit="prompt", disable=disable)
+    return bar
