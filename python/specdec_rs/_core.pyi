@@ -103,6 +103,7 @@ class Engine:
         num_threads: int | None,
         seed: int,
         speculation: SpeculativeConfig | None,
+        chat_template: str | None,
         progress: Callable[[int, int], object] | None,
     ) -> Engine:
         """Load a GGUF file.
@@ -120,6 +121,15 @@ class Engine:
 
     def decode(self, token_ids: Sequence[int], skip_special: bool) -> str:
         """The text of token ids; ids beyond the vocabulary have none."""
+
+    def chat_prompt(
+        self, messages: str, template: str | None, add_generation_prompt: bool
+    ) -> tuple[str, list[int]]:
+        """Text and token ids of a conversation, given as a JSON array of messages.
+
+        By the template given or the model's own. The text is for reading only: unlike the ids, it
+        does not tell the control tokens of the template from those that a message mentions.
+        """
 
     def submit(self, prompt_token_ids: Sequence[int], params: SamplingParams) -> Request:
         """Queue a prompt."""

@@ -1,17 +1,18 @@
-"""What callers may give as a prompt, checked."""
+"""What callers may give as a prompt or a conversation, checked and told apart."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from specdec_rs import _checks as check
 from specdec_rs._core import Engine
 from specdec_rs.errors import ConfigError
 from specdec_rs.params import SamplingParams
 
-__all__ = ["Prompt", "TextPrompt", "TokensPrompt"]
+__all__ = ["Conversation", "Message", "Prompt", "TextPrompt", "TokensPrompt"]
 
 
 class TextPrompt(TypedDict):
@@ -27,8 +28,11 @@ class TokensPrompt(TypedDict):
 
 
 Prompt = str | TextPrompt | TokensPrompt
+Message = Mapping[str, Any]
+Conversation = Sequence[Message]
 
 _PROMPT = 'a string, {"prompt": str} or {"prompt_token_ids": [int, ...]}'
+_CONVERSATION = 'a list of messages like {"role": "user", "content": "..."}'
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,33 @@ def encode(engine: Engine, prompt: object, name: str = "prompt") -> Encoded:
     raise check.wrong(name, prompt, _PROMPT)
 
 
+@dataclass(frozen=True)
+class ChatForm:
+    """How a conversation becomes a prompt: by which template, open for an answer or not."""
+
+    template: str | None = None
+    add_generation_prompt: bool = True
+
+    def __post_init__(self) -> None:
+        if self.template is not None:
+            check.text("chat_template", self.template)
+        check.flag("add_generation_prompt", self.add_generation_prompt)
+
+
+def render(engine: Engine, messages: object, form: ChatForm = ChatForm()) -> Encoded:
+    """One conversation as a prompt. Text of messages never becomes a special token.
+
+    Raises:
+        ConfigError: the template refuses it, or there is none.
+    """
+    try:
+        document = json.dumps(messages, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"messages: found what is no JSON ({error})") from None
+    text, token_ids = engine.chat_prompt(document, form.template, form.add_generation_prompt)
+    return Encoded(text, token_ids)
+
+
 def several(name: str, value: object) -> list[object]:
     """The prompts of a call: one, or a list of them."""
     if isinstance(value, (str, Mapping)):
@@ -64,6 +95,25 @@ def several(name: str, value: object) -> list[object]:
     if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
     raise check.wrong(name, value, f"{_PROMPT}, or a list of these")
+
+
+def several_conversations(messages: object) -> list[object]:
+    """The conversations of a call: one, or a list of them."""
+    if is_conversation(messages):
+        return [messages]
+    if isinstance(messages, Sequence) and messages and all(map(is_conversation, messages)):
+        return list(messages)
+    raise check.wrong("messages", messages, f"{_CONVERSATION}, or a list of such lists")
+
+
+def is_conversation(value: object) -> bool:
+    """Whether `value` is a list of messages."""
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, (str, bytes))
+        and len(value) > 0
+        and all(isinstance(message, Mapping) for message in value)
+    )
 
 
 def params_for(count: int, params: object) -> list[SamplingParams]:

@@ -13,7 +13,7 @@ from specdec_rs import _checks as check
 from specdec_rs import _prompts
 from specdec_rs._answer import Answer
 from specdec_rs._core import Engine
-from specdec_rs._prompts import Encoded, Prompt
+from specdec_rs._prompts import Conversation, Encoded, Prompt
 from specdec_rs.errors import NotSupportedYetError, RequestAborted, SpecdecError
 from specdec_rs.outputs import EngineMetrics, RequestOutput, StreamChunk
 from specdec_rs.params import SamplingParams
@@ -44,7 +44,7 @@ class LLM:
         memory_budget: None: what the model and its cache take.
         speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or
             `SpeculativeConfig`. Never changes the text.
-        chat_template: None: the one in the model file.
+        chat_template: Jinja source for `chat`; None: the one in the model file.
         revision: branch, tag or commit of a hub id.
 
     Raises:
@@ -75,7 +75,8 @@ class LLM:
         _refuse("dtype", dtype, "auto", "weights stay as the file has them")
         _refuse("device", device, "cpu", "this build computes on the CPU")
         _refuse("memory_budget", memory_budget, None, "bound max_model_len and max_num_seqs")
-        _refuse("chat_template", chat_template, None, "the model file's own is used")
+        if chat_template is not None:
+            check.text("chat_template", chat_template)
         max_model_len = _count("max_model_len", max_model_len, 2)
         max_num_seqs = check.integer("max_num_seqs", max_num_seqs, 1, 1024)
         num_threads = _count("num_threads", num_threads, 1)
@@ -92,6 +93,7 @@ class LLM:
                     num_threads=num_threads,
                     seed=seed,
                     speculation=self._speculation,
+                    chat_template=chat_template,
                     progress=lambda done, total: progress.update(
                         done, total, f"loading {path.name}"
                     ),
@@ -127,16 +129,46 @@ class LLM:
             given, sampling_params, use_tqdm, lambda prompt: _prompts.encode(self._engine, prompt)
         )
 
+    def chat(
+        self,
+        messages: Conversation | Sequence[Conversation],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        chat_template: str | None = None,
+        add_generation_prompt: bool = True,
+        use_tqdm: bool = True,
+    ) -> list[RequestOutput]:
+        """Answer conversations through the model's chat template; otherwise as `generate`.
+
+        Args:
+            messages: one conversation (a list of `{"role": ..., "content": ...}`) or a list of
+                them. Text in them never becomes a special token.
+            sampling_params: for all, or one for each conversation.
+            chat_template: Jinja source; None: what the `LLM` has.
+            add_generation_prompt: end the prompt with the beginning of the assistant's turn.
+            use_tqdm: show on a terminal how many are done.
+        """
+        form = _prompts.ChatForm(chat_template, add_generation_prompt)
+        return self._answer(
+            _prompts.several_conversations(messages),
+            sampling_params,
+            use_tqdm,
+            lambda conversation: _prompts.render(self._engine, conversation, form),
+        )
+
     def stream(
         self,
-        prompt: Prompt,
+        prompt: Prompt | Conversation,
         sampling_params: SamplingParams | None = None,
     ) -> TextStream:
-        """Answer one prompt step by step.
+        """Answer one prompt or conversation step by step.
 
         Closing or dropping the stream cancels the request.
         """
-        encoded = _prompts.encode(self._engine, prompt)
+        if _prompts.is_conversation(prompt):
+            encoded = _prompts.render(self._engine, prompt)
+        else:
+            encoded = _prompts.encode(self._engine, prompt)
         (params,) = _prompts.params_for(1, sampling_params)
         return TextStream(self._submit(encoded, params))
 

@@ -186,6 +186,14 @@ impl Engine {
         why_gone(&self.fault)
     }
 
+    /// A chat template for this model instead of its own.
+    ///
+    /// # Errors
+    /// [`EngineError::Template`] if it does not compile.
+    pub fn compile_template(&self, source: &str) -> Result<ChatTemplate, EngineError> {
+        Ok(ChatTemplate::new(source, Arc::clone(&self.tokenizer))?)
+    }
+
     /// The model's tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer

@@ -3,7 +3,7 @@
 use crate::cache::PAGE;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
-use crate::load::{ChatTemplate, Gguf, LoadError, ModelConfig, tokenizer::Tokenizer};
+use crate::load::{ChatTemplate, Gguf, ModelConfig, tokenizer::Tokenizer};
 use crate::model::{decoder::Decoder, weights::Weights};
 use crate::ops::cpu::{CpuOps, CpuSizes};
 use crate::scheduler::pages_wanted;
@@ -156,9 +156,7 @@ impl Engine {
         let file = Gguf::open(&options.model)?;
         let tokenizer = Arc::new(Tokenizer::from_gguf(file.header())?);
         let template = match &options.chat_template {
-            Some(source) => {
-                Some(ChatTemplate::new(source, Arc::clone(&tokenizer)).map_err(LoadError::from)?)
-            }
+            Some(source) => Some(ChatTemplate::new(source, Arc::clone(&tokenizer))?),
             None => ChatTemplate::from_gguf(file.header(), Arc::clone(&tokenizer))?,
         };
         let (decoder, max_model_len) = load_decoder(options, &file, progress)?;

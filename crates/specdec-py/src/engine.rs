@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use pyo3::prelude::*;
-use specdec_engine::load::Specials;
-use specdec_engine::{self as core, EngineOptions};
+use serde_json::Value;
+use specdec_engine::load::{ChatOptions, Specials};
+use specdec_engine::{self as core, EngineError, EngineOptions};
 
 use crate::answer::PyEngineMetrics;
 use crate::border::{Progress, in_thread, outside};
@@ -22,7 +23,8 @@ impl Engine {
     /// Load a GGUF file. `progress(done, total)` hears bytes, in the calling thread.
     #[staticmethod]
     #[pyo3(signature = (
-        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, progress
+        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
+        progress
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -33,6 +35,7 @@ impl Engine {
         num_threads: Option<usize>,
         seed: u64,
         speculation: Option<PySpeculativeConfig>,
+        chat_template: Option<String>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let options = EngineOptions {
@@ -41,6 +44,7 @@ impl Engine {
             num_threads,
             seed,
             speculation: speculation.map(Into::into),
+            chat_template,
             ..EngineOptions::new(model)
         };
         let load = move |progress: &Progress| {
@@ -69,6 +73,28 @@ impl Engine {
         outside(py, || {
             self.0.check_alive()?;
             Ok(self.0.tokenizer().decode(&token_ids, skip_special))
+        })
+    }
+
+    /// Text and token ids of a conversation, given as a JSON array of messages, by the template
+    /// given or the model's own. The ids are safe: no text of a message is a control token.
+    fn chat_prompt(
+        &self,
+        py: Python<'_>,
+        messages: &str,
+        template: Option<&str>,
+        add_generation_prompt: bool,
+    ) -> PyResult<(String, Vec<u32>)> {
+        outside(py, || {
+            self.0.check_alive()?;
+            let options = ChatOptions { add_generation_prompt, ..ChatOptions::default() };
+            let messages: Vec<Value> =
+                serde_json::from_str(messages).map_err(|error| no_messages(&error))?;
+            let prompt = match template {
+                Some(source) => self.0.compile_template(source)?.render(&messages, &options),
+                None => self.0.template()?.render(&messages, &options),
+            }?;
+            Ok((prompt.text, prompt.token_ids))
         })
     }
 
@@ -135,6 +161,14 @@ impl Engine {
     fn memory(&self) -> (usize, usize, usize) {
         let memory = self.0.memory();
         (memory.weights, memory.kv, memory.activations)
+    }
+}
+
+fn no_messages(error: &serde_json::Error) -> EngineError {
+    EngineError::Config {
+        field: "messages",
+        found: format!("unreadable ({error})"),
+        expected: "a list of JSON objects".to_owned(),
     }
 }
 

@@ -22,7 +22,11 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
     use EngineError as E;
     let text = error.to_string();
     match error {
-        E::Config { .. } | E::Parameter(_) | E::PromptToken { .. } => ConfigError::new_err(text),
+        E::Config { .. }
+        | E::Parameter(_)
+        | E::PromptToken { .. }
+        | E::Template(_)
+        | E::NoChatTemplate => ConfigError::new_err(text),
         E::EmptyPrompt | E::ContextLength { .. } => ContextLengthError::new_err(text),
         E::Load(LoadError::NotFound { .. }) => ModelNotFoundError::new_err(text),
         E::Load(_) | E::Tensor { .. } | E::Kv(_) | E::Spawn(_) => ModelLoadError::new_err(text),
