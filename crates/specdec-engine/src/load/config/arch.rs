@@ -1,7 +1,7 @@
 //! The supported families and their metadata keys.
 
 use super::{super::LoadError, checked, tensors};
-use crate::load::gguf::{FromValue, Header, Value};
+use crate::load::gguf::{FromValue, Header, Strings, Value};
 use specdec_kernels::RopeKind;
 use std::ops::RangeInclusive;
 
@@ -131,7 +131,16 @@ impl<'a> Keys<'a> {
                 reason: "a vocabulary has fewer than 2^31 tokens",
             });
         };
-        Ok(vocab as usize)
+        let vocab = vocab as usize;
+        let key = "tokenizer.ggml.tokens";
+        match self.header.find::<&Strings>(key)?.map(Strings::len) {
+            Some(tokens) if tokens > vocab => Err(LoadError::KeyValue {
+                key: key.to_owned(),
+                found: format!("{tokens} tokens"),
+                expected: format!("at most the {vocab} rows of the embedding table"),
+            }),
+            _ => Ok(vocab),
+        }
     }
 
     pub(super) fn rms_eps(&self) -> Result<f32, LoadError> {
