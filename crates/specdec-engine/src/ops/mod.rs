@@ -12,6 +12,8 @@ use crate::error::EngineError;
 use crate::load::ModelConfig;
 use crate::model::rows::Step;
 
+#[cfg(feature = "candle")]
+pub mod candle;
 pub mod cpu;
 
 /// One device running one model. Every operation fails only as its device does: with

@@ -1,0 +1,235 @@
+//! The plain device: the operations on candle tensors, f32, weights de-quantised at load.
+//!
+//! It says what the fast device must compute, and runs wherever candle does: only the `Device` given
+//! at construction differs between the CPU and CUDA. Row invariance is not promised here: candle may
+//! sum in another order for another number of rows.
+
+mod cache;
+mod math;
+mod weights;
+
+use candle_core::{DType, Device, Tensor};
+
+use self::{
+    cache::{Cache, View},
+    math::{Rotations, attention, rms_norm},
+    weights::Parameters,
+};
+use super::{Memory, Ops};
+use crate::{
+    cache::Move, error::EngineError, load::ModelConfig, model::rows::Step, model::weights::Weights,
+};
+
+/// Bounds of one pass and of the cache.
+#[derive(Clone, Copy, Debug)]
+pub struct CandleSizes {
+    /// Most rows of one pass.
+    pub rows: usize,
+    /// Most rows of one pass that ask for logits.
+    pub logits: usize,
+    /// Layers whose input is captured for the rows that ask.
+    pub captures: usize,
+    /// Pages of the cache.
+    pub pages: usize,
+}
+
+/// What the rows' positions and slots give, the same for every layer.
+struct Geometry {
+    rotations: Rotations,
+    slots: Tensor,
+    view: View,
+}
+
+/// The registers of one pass: one row a row; q, k and v by heads.
+struct Registers {
+    x: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attended: Tensor,
+    activated: Tensor,
+}
+
+/// A model on a candle device.
+pub struct CandleOps {
+    device: Device,
+    config: ModelConfig,
+    sizes: CandleSizes,
+    parameters: Parameters,
+    cache: Cache,
+    geometry: Option<Geometry>,
+    registers: Registers,
+    logits: Vec<f32>,
+    hidden: Vec<Vec<f32>>,
+}
+
+impl CandleOps {
+    /// Puts the weights of a model and an empty cache onto `device`.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] and [`EngineError::Tensor`] for the file, [`EngineError::Candle`] for
+    /// the device.
+    pub fn load(
+        device: Device,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+        sizes: CandleSizes,
+    ) -> Result<Self, EngineError> {
+        let nothing = Tensor::zeros((1, 1), DType::F32, &device)?;
+        let registers = Registers {
+            x: nothing.clone(),
+            q: nothing.clone(),
+            k: nothing.clone(),
+            v: nothing.clone(),
+            attended: nothing.clone(),
+            activated: nothing,
+        };
+        Ok(Self {
+            parameters: Parameters::load(&device, config, weights)?,
+            cache: Cache::new(&device, config, sizes.pages)?,
+            config: config.clone(),
+            device,
+            sizes,
+            geometry: None,
+            registers,
+            logits: Vec::new(),
+            hidden: vec![Vec::new(); sizes.captures],
+        })
+    }
+
+    fn geometry(&self) -> Result<&Geometry, EngineError> {
+        let reason = "has no position yet: a pass begins with the embedding";
+        self.geometry.as_ref().ok_or(EngineError::Rows { row: 0, reason })
+    }
+
+    /// The values of some rows of `x`.
+    fn rows_of(&self, x: &Tensor, rows: &[u32]) -> Result<Vec<f32>, EngineError> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = x.index_select(&Tensor::new(rows, &self.device)?, 0)?;
+        Ok(rows.flatten_all()?.to_vec1()?)
+    }
+}
+
+impl Ops for CandleOps {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn max_rows(&self) -> usize {
+        self.sizes.rows
+    }
+
+    fn max_logits(&self) -> usize {
+        self.sizes.logits
+    }
+
+    fn pages(&self) -> usize {
+        self.sizes.pages
+    }
+
+    fn embed(&mut self, step: &Step<'_>) -> Result<(), EngineError> {
+        let (device, batch) = (&self.device, step.batch);
+        let (d, base) = (self.config.head_dim, self.config.rope_base);
+        let tokens = Tensor::new(batch.tokens(), device)?;
+        self.registers.x = self.parameters.embedding.index_select(&tokens, 0)?;
+        self.geometry = Some(Geometry {
+            rotations: Rotations::new(device, batch.positions(), d, base)?,
+            slots: Tensor::new(batch.slots(), device)?,
+            view: View::new(device, step)?,
+        });
+        Ok(())
+    }
+
+    fn qkv(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        let weights = &self.parameters.layers[layer];
+        let registers = &mut self.registers;
+        let h = rms_norm(&registers.x, &weights.attention_norm, self.config.rms_eps)?;
+        let (rows, d) = (step.batch.len(), self.config.head_dim);
+        registers.q = weights.q.apply(&h)?.reshape((rows, self.config.heads, d))?;
+        registers.k = weights.k.apply(&h)?.reshape((rows, self.config.kv_heads, d))?;
+        registers.v = weights.v.apply(&h)?.reshape((rows, self.config.kv_heads, d))?;
+        Ok(())
+    }
+
+    fn rope_append(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
+        let Geometry { rotations, slots, .. } = self.geometry()?;
+        let registers = &self.registers;
+        let q = rotations.apply(&registers.q, self.config.rope_kind)?;
+        let k = rotations.apply(&registers.k, self.config.rope_kind)?;
+        self.cache.write(layer, slots, &k, &registers.v)?;
+        self.registers.q = q;
+        Ok(())
+    }
+
+    fn attend(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
+        let view = &self.geometry()?.view;
+        let (k, v) = self.cache.read(layer, &view.slots)?;
+        self.registers.attended = attention(&self.registers.q, &k, &v, &view.mask)?;
+        Ok(())
+    }
+
+    fn attention_out(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
+        let out = self.parameters.layers[layer].out.apply(&self.registers.attended)?;
+        self.registers.x = (&self.registers.x + out)?;
+        Ok(())
+    }
+
+    fn gate_up(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
+        let weights = &self.parameters.layers[layer];
+        let h = rms_norm(&self.registers.x, &weights.ffn_norm, self.config.rms_eps)?;
+        self.registers.activated = (weights.gate.apply(&h)?.silu()? * weights.up.apply(&h)?)?;
+        Ok(())
+    }
+
+    fn down(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
+        let out = self.parameters.layers[layer].down.apply(&self.registers.activated)?;
+        self.registers.x = (&self.registers.x + out)?;
+        Ok(())
+    }
+
+    fn keep_hidden(&mut self, index: usize, step: &Step<'_>) -> Result<(), EngineError> {
+        self.hidden[index] = self.rows_of(&self.registers.x, step.batch.hidden_rows())?;
+        Ok(())
+    }
+
+    fn head(&mut self, step: &Step<'_>) -> Result<(), EngineError> {
+        let select = step.batch.logits_rows();
+        if select.is_empty() {
+            self.logits.clear();
+            return Ok(());
+        }
+        let x = self.registers.x.index_select(&Tensor::new(select, &self.device)?, 0)?;
+        let h = rms_norm(&x, &self.parameters.final_norm, self.config.rms_eps)?;
+        self.logits = self.parameters.head.apply(&h)?.flatten_all()?.to_vec1()?;
+        Ok(())
+    }
+
+    fn logits(&self) -> &[f32] {
+        &self.logits
+    }
+
+    fn hidden(&self, index: usize) -> &[f32] {
+        &self.hidden[index]
+    }
+
+    fn move_slots(&mut self, moves: &[Move]) -> Result<(), EngineError> {
+        Ok(self.cache.copy(&self.device, moves)?)
+    }
+
+    fn slot_bytes(&self, slot: u32) -> Result<Vec<u8>, EngineError> {
+        Ok(self.cache.slot_bytes(slot)?)
+    }
+
+    fn memory(&self) -> Memory {
+        let Registers { x, q, k, v, attended, activated } = &self.registers;
+        let elements: usize =
+            [x, q, k, v, attended, activated].map(Tensor::elem_count).iter().sum();
+        Memory {
+            weights: self.parameters.bytes(),
+            kv: self.cache.bytes(),
+            activations: (elements + self.logits.len()) * size_of::<f32>(),
+        }
+    }
+}

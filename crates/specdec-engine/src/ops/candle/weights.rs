@@ -1,0 +1,120 @@
+//! A model's parameters as f32 tensors on one device.
+
+use candle_core::{Device, Tensor};
+
+use crate::{error::EngineError, load::ModelConfig, model::weights::Weights};
+
+/// A weight matrix, out x in, with its bias.
+pub(super) struct Linear {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+pub(super) struct Layer {
+    pub(super) attention_norm: Tensor,
+    pub(super) q: Linear,
+    pub(super) k: Linear,
+    pub(super) v: Linear,
+    pub(super) out: Linear,
+    pub(super) ffn_norm: Tensor,
+    pub(super) gate: Linear,
+    pub(super) up: Linear,
+    pub(super) down: Linear,
+}
+
+pub(super) struct Parameters {
+    pub(super) embedding: Tensor,
+    pub(super) layers: Vec<Layer>,
+    pub(super) final_norm: Tensor,
+    pub(super) head: Linear,
+    bytes: usize,
+}
+
+impl Linear {
+    /// `x W^T + b`, rows x out.
+    pub(super) fn apply(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+        let y = x.matmul(&self.weight.t()?)?;
+        match &self.bias {
+            Some(bias) => y.broadcast_add(bias),
+            None => Ok(y),
+        }
+    }
+}
+
+impl Parameters {
+    pub(super) fn load(
+        device: &Device,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+    ) -> Result<Self, EngineError> {
+        let mut reader = Reader { device, weights, bytes: 0 };
+        let embedding = reader.matrix("token_embd.weight", config.vocab, config.hidden)?;
+        let layers = (0..config.layers)
+            .map(|i| reader.layer(config, i))
+            .collect::<Result<_, EngineError>>()?;
+        let final_norm = reader.vector("output_norm.weight")?;
+        let weight = if config.tied_embeddings {
+            embedding.clone()
+        } else {
+            reader.matrix("output.weight", config.vocab, config.hidden)?
+        };
+        let head = Linear { weight, bias: None };
+        Ok(Self { embedding, layers, final_norm, head, bytes: reader.bytes })
+    }
+
+    /// Bytes on the device.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// De-quantises tensors onto the device and counts their bytes.
+struct Reader<'a, 'b> {
+    device: &'a Device,
+    weights: &'a mut Weights<'b>,
+    bytes: usize,
+}
+
+impl Reader<'_, '_> {
+    fn tensor(&mut self, values: Vec<f32>, shape: &[usize]) -> candle_core::Result<Tensor> {
+        self.bytes += size_of_val(values.as_slice());
+        Tensor::from_vec(values, shape, self.device)
+    }
+
+    fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Tensor, EngineError> {
+        let values = self.weights.values(name)?;
+        Ok(self.tensor(values, &[rows, cols])?)
+    }
+
+    fn vector(&mut self, name: &str) -> Result<Tensor, EngineError> {
+        let values = self.weights.values(name)?;
+        let len = values.len();
+        Ok(self.tensor(values, &[len])?)
+    }
+
+    fn linear(&mut self, name: &str, rows: usize, cols: usize) -> Result<Linear, EngineError> {
+        let weight = self.matrix(&format!("{name}.weight"), rows, cols)?;
+        let bias = match self.weights.optional_values(&format!("{name}.bias"))? {
+            Some(values) => Some(self.tensor(values, &[rows])?),
+            None => None,
+        };
+        Ok(Linear { weight, bias })
+    }
+
+    fn layer(&mut self, config: &ModelConfig, layer: usize) -> Result<Layer, EngineError> {
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        let (hidden, ffn) = (config.hidden, config.ffn);
+        let (q, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        Ok(Layer {
+            attention_norm: self.vector(&name("attn_norm.weight"))?,
+            q: self.linear(&name("attn_q"), q, hidden)?,
+            k: self.linear(&name("attn_k"), kv, hidden)?,
+            v: self.linear(&name("attn_v"), kv, hidden)?,
+            out: self.linear(&name("attn_output"), hidden, q)?,
+            ffn_norm: self.vector(&name("ffn_norm.weight"))?,
+            gate: self.linear(&name("ffn_gate"), ffn, hidden)?,
+            up: self.linear(&name("ffn_up"), ffn, hidden)?,
+            down: self.linear(&name("ffn_down"), hidden, ffn)?,
+        })
+    }
+}
