@@ -25,7 +25,7 @@ SCALES = [0x0000, 0x8000, 0x0001, 0x83FF, 0x7BFF, 0xFBFF, 0x3C00]
 def blocks(name: str, rng: np.random.Generator) -> np.ndarray:
     count, scales = FORMATS[name]
     kind = gguf.GGMLQuantizationType[name]
-    length, size = gguf.GGML_QUANT_SIZES[kind]
+    _, size = gguf.GGML_QUANT_SIZES[kind]
     if name == "F32":
         return rng.standard_normal(count, np.float32).view(np.uint8).reshape(count, size)
     raw = rng.integers(0, 256, (count, size), np.uint8)

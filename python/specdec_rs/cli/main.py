@@ -7,7 +7,7 @@ import sys
 import typer
 
 from specdec_rs import __version__
-from specdec_rs.cli import env, fetch
+from specdec_rs.cli import chat, demo, env, fetch, generate
 from specdec_rs.errors import ConfigError, SpecdecError
 
 __all__ = ["app", "main"]
@@ -18,6 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("demo")(demo.run)
+app.command("generate")(generate.run)
+app.command("chat")(chat.run)
 app.command("fetch")(fetch.run)
 app.command("env")(env.run)
 
