@@ -1,5 +1,6 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -26,12 +27,13 @@ fn every_tile_runs_once_whatever_the_number_of_threads() {
 
 #[test]
 fn tiny_regions_back_to_back_see_each_others_writes() {
-    for threads in [2, 3] {
+    // With more threads than cores, workers sleep between regions.
+    for (threads, rounds) in [(2, 100_000), (8, 5_000)] {
         let pool = Pool::new(threads).unwrap();
         let cells = [const { AtomicUsize::new(0) }; 8];
         // Each region reads what another tile wrote in the region before: only the pool's own
         // ordering makes that visible, since every access here is relaxed.
-        for round in 0..100_000 {
+        for round in 0..rounds {
             let (from, to) = (4 * (round % 2), 4 * ((round + 1) % 2));
             pool.run(4, &|tile| {
                 let before = cells[from + (tile + 1) % 4].load(Relaxed);
@@ -40,7 +42,7 @@ fn tiny_regions_back_to_back_see_each_others_writes() {
             .unwrap();
         }
         let last: Vec<usize> = cells[..4].iter().map(|cell| cell.load(Relaxed)).collect();
-        assert_eq!(last, [100_000; 4]);
+        assert_eq!(last, [rounds; 4]);
     }
 }
 
@@ -68,40 +70,59 @@ fn nobody_waits_for_workers_that_do_not_come() {
     assert_eq!(ran.into_inner(), 30);
 }
 
-#[test]
-fn a_caller_that_sleeps_over_a_long_tile_is_woken() {
-    let pool = Pool::new(2).unwrap();
-    let caller = std::thread::current().id();
-    let both = Barrier::new(2);
-    for _ in 0..20 {
-        pool.run(2, &|_| {
-            both.wait();
-            let start = Instant::now();
-            while std::thread::current().id() != caller && !pool.shared.word.load().caller_waits() {
-                assert!(start.elapsed() < Duration::from_secs(10), "the caller never slept");
-                std::hint::spin_loop();
-            }
-        })
-        .unwrap();
+/// Fails, instead of hanging, when `test` hangs.
+fn within_20_s(test: impl FnOnce() + Send + 'static) {
+    let (done, wait) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        test();
+        done.send(()).unwrap();
+    });
+    if wait.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
+        panic!("hung");
+    }
+    thread.join().unwrap();
+}
+
+/// Waits for what must come, awake.
+fn spin(come: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !come() {
+        assert!(start.elapsed() < Duration::from_secs(10), "it never came");
+        std::hint::spin_loop();
     }
 }
 
 #[test]
-fn sleeping_workers_are_woken() {
-    let pool = Pool::new(2).unwrap();
-    let both = Barrier::new(2);
-    for _ in 0..20 {
-        let start = Instant::now();
-        while pool.shared.word.load().sleepers() == 0 {
-            assert!(start.elapsed() < Duration::from_secs(10), "the worker never slept");
-            std::hint::spin_loop();
+fn a_caller_that_sleeps_over_a_long_tile_is_woken() {
+    within_20_s(|| {
+        let pool = Pool::new(2).unwrap();
+        let (caller, both) = (std::thread::current().id(), Barrier::new(2));
+        for _ in 0..20 {
+            pool.run(2, &|_| {
+                both.wait();
+                if std::thread::current().id() != caller {
+                    spin(|| pool.shared.word.load().caller_waits());
+                }
+            })
+            .unwrap();
         }
-        // Passes only if the worker comes.
-        pool.run(2, &|_| {
-            both.wait();
-        })
-        .unwrap();
-    }
+    });
+}
+
+#[test]
+fn sleeping_workers_are_woken() {
+    within_20_s(|| {
+        let pool = Pool::new(2).unwrap();
+        let both = Barrier::new(2);
+        for _ in 0..20 {
+            spin(|| pool.shared.word.load().sleepers() > 0);
+            // Passes only if the worker comes.
+            pool.run(2, &|_| {
+                both.wait();
+            })
+            .unwrap();
+        }
+    });
 }
 
 #[test]
