@@ -1,16 +1,16 @@
 //! The language-neutral vectors of `tests/vectors`, against the code that ships and by enumeration.
 
+use std::sync::Arc;
+
 use serde_json::Value;
-use specdec_core::rng::{philox, uniform};
+use specdec_core::chances::{Coupled, Draw, Draws, Independent, Purpose};
+use specdec_core::rng::{Key, philox, uniform};
 use specdec_core::row_ops::Scalar;
 use specdec_core::{DraftTree, Law, LawError, Laws, Number, Origin, Sampling, TokenId, law};
 use specdec_testkit::enumerate::{Branches, enumerate};
 use specdec_testkit::rational::Rational;
 use specdec_testkit::rounds::Verifier;
 use specdec_testkit::toy;
-use std::sync::Arc;
-
-use specdec_core::chances::{Draw, Draws, Purpose};
 
 fn read(name: &str) -> Value {
     let path = format!("{}/../../tests/vectors/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -147,5 +147,36 @@ fn philox_known_answers() {
         let u = uniform(hex(&case["low"]), hex(&case["high"]));
         assert!(u > 0.0 && u < 1.0);
         assert_eq!(Some((u * 2.0_f64.powi(53)) as u64), case["odd"].as_u64());
+    }
+}
+
+#[test]
+fn keyed_numbers_are_the_documented_ones() {
+    let vectors = read("philox");
+    let get = |case: &Value, name: &str| case[name].as_u64().expect("a number");
+    let key = |case: &Value| Key { seed: get(case, "seed"), sample: get(case, "sample") as u32 };
+    let odd = |u: f64| (u * 2.0_f64.powi(53)) as u64;
+    for case in list(&vectors["coupled"], Value::clone) {
+        let noise = Coupled { key: key(&case) };
+        let u = noise.uniform(get(&case, "position") as usize, get(&case, "token") as u32);
+        assert_eq!(odd(u), get(&case, "odd"), "{case}");
+    }
+    for case in list(&vectors["independent"], Value::clone) {
+        let purpose = match case["purpose"].as_str() {
+            Some("accept") => Purpose::Accept,
+            Some("residual") => Purpose::Residual,
+            Some("target") => Purpose::Target,
+            Some("draft") => Purpose::Draft,
+            other => panic!("{other:?}"),
+        };
+        let numbers = Independent { key: key(&case), committed: get(&case, "committed") as u32 };
+        let (node, draw) = (get(&case, "node") as u32, get(&case, "draw") as u32);
+        assert_eq!(odd(numbers.uniform(Draw { purpose, node, draw })), get(&case, "odd"), "{case}");
+    }
+    for case in list(&vectors["races"], Value::clone) {
+        let law = toy::law::<f64>(&weights(&case["weights"]));
+        let noise = Coupled { key: key(&case) };
+        let found: Vec<u32> = (0..16).map(|position| noise.race(position, &law)).collect();
+        assert_eq!(found, weights(&case["tokens"]), "{case}");
     }
 }

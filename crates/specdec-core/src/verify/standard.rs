@@ -14,7 +14,7 @@
 //! deterministic child is a point mass, accepted with probability P(x), else zeroed and P
 //! renormalised (EAGLE). They mix freely at one node.
 
-use super::residual::Proposal;
+use super::residual::{proposal, residual};
 use super::{Laws, Outcome, Walk, end};
 use crate::chances::{Chances, Draw, Purpose};
 use crate::{DraftTree, Law, LawError, Number};
@@ -67,13 +67,13 @@ fn descend<N: Number>(
     for (index, &child) in tree.children(node).iter().enumerate() {
         let token = tree.token(child);
         let target = rest.as_ref().unwrap_or(law);
-        let proposal = Proposal::of(tree, node, index);
+        let drawn = proposal(tree, node, index);
         let draw = Draw::at(Purpose::Accept, Some(child));
-        if chances.accept(draw, &target.prob(token), &proposal.prob(token)) {
+        if chances.accept(draw, &target.prob(token), &drawn.prob(token)) {
             return Step::Accepted(child);
         }
         // An empty residual means that p = q, where only rounding can reject: p stays.
-        rest = proposal.residual(&N::one(), target).or(rest);
+        rest = residual(&N::one(), target, &drawn).or(rest);
     }
     Step::Rejected(rest)
 }
