@@ -11,6 +11,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
+# The reference device on candle tensors is in no wheel, so its tests have to ask for it.
+FEATURES := --features specdec-engine/candle
 # Oracles are slow, and their own warnings are not ours to mend.
 ORACLES := -W default --timeout 1200
 
@@ -30,10 +32,10 @@ test: test-rust test-python ## All tests but those that need torch
 test-rust: model ## Tests of the Rust crates
 	export SPECDEC_TEST_MODEL_SMOLLM2="$$($(BIN)/specdec fetch smollm2-135m)"
 	if cargo nextest --version >/dev/null 2>&1; then
-	    cargo nextest run --release --locked
-	    cargo test --release --locked --doc
+	    cargo nextest run --release --locked $(FEATURES)
+	    cargo test --release --locked $(FEATURES) --doc
 	else
-	    cargo test --release --locked
+	    cargo test --release --locked $(FEATURES)
 	fi
 
 .PHONY: test-python
@@ -48,10 +50,12 @@ test-exact: model ## The long proofs: every branch of every verifier, speculativ
 	$(BIN)/python -m pytest tests/exactness
 
 .PHONY: test-oracle
-test-oracle: model ## Compare with llama.cpp (own environment)
+test-oracle: model ## Compare with llama.cpp (own environment, fetches a model of 1.1 GB)
 	$(call environment,.venv-oracle,tests/oracle)
 	export SPECDEC_TEST_MODEL_SMOLLM2="$$($(BIN)/specdec fetch smollm2-135m)"
+	export SPECDEC_TEST_MODEL_QWEN15B="$$($(BIN)/specdec fetch qwen2.5-coder-1.5b)"
 	.venv-oracle/bin/python -m pytest $(ORACLES) tests/oracle
+	cargo test --release --locked $(FEATURES) -p specdec-engine --test oracle_vectors -- --ignored
 
 .PHONY: test-torch
 test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own environments, several GB)
@@ -61,7 +65,7 @@ test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own e
 .PHONY: lint
 lint: wheel ## Formatting, clippy, ruff, types, file sizes
 	cargo fmt --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --all-targets $(FEATURES) -- -D warnings
 	$(BIN)/python $(PIP) --group lint --group test
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check

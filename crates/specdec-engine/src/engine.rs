@@ -318,10 +318,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the loop and turns its end, whatever it was, into an answer for everybody who waits: the
-/// routes are dropped, so every handle sees the end and reads the fault.
+/// Runs the loop and turns its end, whatever it was, into an answer for everybody who waits. The
+/// fault is written down before the routes are dropped, so a handle that sees its route end knows
+/// why.
 fn supervise(scheduler: Scheduler, inbox: &Receiver<Command>, fault: &Mutex<Option<String>>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| serve(scheduler, inbox)));
+    let mut routes = HashMap::new();
+    let outcome = catch_unwind(AssertUnwindSafe(|| serve(scheduler, inbox, &mut routes)));
     let message = match outcome.map_err(|panic| EngineError::from_panic(panic.as_ref())) {
         Ok(Ok(())) => return,
         Err(EngineError::Dead { message }) => message,
@@ -330,10 +332,13 @@ fn supervise(scheduler: Scheduler, inbox: &Receiver<Command>, fault: &Mutex<Opti
     *lock(fault) = Some(message);
 }
 
-fn serve(mut scheduler: Scheduler, inbox: &Receiver<Command>) -> Result<(), EngineError> {
-    let mut routes: HashMap<u64, Route> = HashMap::new();
+fn serve(
+    mut scheduler: Scheduler,
+    inbox: &Receiver<Command>,
+    routes: &mut HashMap<u64, Route>,
+) -> Result<(), EngineError> {
     loop {
-        if !take_commands(&mut scheduler, inbox, &mut routes) {
+        if !take_commands(&mut scheduler, inbox, routes) {
             return Ok(());
         }
         let gone: Vec<u64> = routes
@@ -346,7 +351,7 @@ fn serve(mut scheduler: Scheduler, inbox: &Receiver<Command>) -> Result<(), Engi
             routes.remove(&id);
         }
         for update in scheduler.step()? {
-            deliver(update, &mut routes);
+            deliver(update, routes);
         }
     }
 }

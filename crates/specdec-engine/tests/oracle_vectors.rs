@@ -159,10 +159,8 @@ fn candle_device_equals_transformers() {
 /// apart than `SURE`, both engines must want the same token.
 fn assert_greedy_agreement(vectors: &str, variable: &str) {
     const SURE: f32 = 0.5;
-    let Some(path) = std::env::var_os(variable) else {
-        eprintln!("skipped: {variable} does not name the model file");
-        return;
-    };
+    let path = std::env::var_os(variable);
+    let path = path.unwrap_or_else(|| panic!("{variable} must name the model file"));
     let mut run = Run { decoder: open(Path::new(&path), on_cpu), cache: SeqCache::default() };
     let (mut sure, mut all) = (0, 0);
     for case in read_vectors::<Greedy>(vectors) {
@@ -201,6 +199,7 @@ fn smollm2_continues_as_llama_cpp_does() {
 }
 
 #[test]
+#[ignore = "needs a model of 1.1 GB; make test-oracle runs it"]
 fn qwen_continues_as_llama_cpp_does() {
     assert_greedy_agreement("greedy_qwen1.5b", "SPECDEC_TEST_MODEL_QWEN15B");
 }
