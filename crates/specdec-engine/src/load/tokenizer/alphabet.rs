@@ -28,13 +28,20 @@ const fn table() -> [char; 256] {
 /// The character of each byte.
 pub(super) const CHARS: [char; 256] = table();
 
+/// The byte of each character code below 0x144; above 0xff where there is none.
+const BYTES: [u16; 0x144] = {
+    let mut bytes = [u16::MAX; 0x144];
+    let mut byte = 0;
+    while byte < 256 {
+        bytes[CHARS[byte] as usize] = byte as u16;
+        byte += 1;
+    }
+    bytes
+};
+
 /// The byte of a character, if it is one of the alphabet.
 pub(super) fn byte(char: char) -> Option<u8> {
-    match u32::from(char) {
-        code @ 0..=0xff if stands_for_itself(code as u8) => Some(code as u8),
-        0x100..=0x143 => (0..=255).find(|&byte: &u8| CHARS[usize::from(byte)] == char),
-        _ => None,
-    }
+    BYTES.get(char as usize).and_then(|&byte| byte.try_into().ok())
 }
 
 /// The bytes that a text in the alphabet stands for, or `None` if it is not in the alphabet.

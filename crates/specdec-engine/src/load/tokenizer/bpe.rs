@@ -1,16 +1,15 @@
 //! Byte-pair encoding of one word: merge the adjacent pair of lowest rank, leftmost first, until
 //! no pair has a rank (Sennrich et al., arXiv:1508.07909).
 //!
-//! A heap of (rank, position) makes a word of n bytes cost n log n, so a million equal letters,
-//! which are one word, take a fraction of a second; nothing recurses.
+//! A queue of (rank, position) makes a word of n bytes cost at most n log n, so a million equal
+//! letters, which are one word, take a fraction of a second; nothing recurses.
 
-use super::{alphabet, vocab::Vocab};
+use super::{alphabet, queue::Queue, vocab::Vocab};
 use crate::load::{
     LoadError,
     gguf::{Header, Strings},
 };
 use hashbrown::HashMap;
-use std::{cmp::Reverse, collections::BinaryHeap};
 
 const MERGES_KEY: &str = "tokenizer.ggml.merges";
 
@@ -33,18 +32,11 @@ pub(super) struct Bpe {
     whole_words_first: bool,
 }
 
-/// Pairs to merge: rank in the upper half, position of the left symbol in the lower.
-type Queue = BinaryHeap<Reverse<u64>>;
-
-fn queued(rank: u32, at: u32) -> Reverse<u64> {
-    Reverse(u64::from(rank) << 32 | u64::from(at))
-}
-
 /// Buffers that one text's words share.
 #[derive(Default)]
 pub(super) struct Scratch {
     symbols: Vec<Symbol>,
-    heap: Queue,
+    queue: Queue,
     text: String,
 }
 
@@ -119,7 +111,7 @@ impl Bpe {
 
     /// One symbol per byte, and all pairs that can merge.
     fn start(&self, word: &[u8], scratch: &mut Scratch) {
-        let Scratch { symbols, heap, .. } = scratch;
+        let Scratch { symbols, queue, .. } = scratch;
         symbols.clear();
         let known = word.iter().map(|&byte| self.bytes[usize::from(byte)]).filter(|&id| id != NONE);
         for (at, id) in (0..).zip(known) {
@@ -128,20 +120,18 @@ impl Bpe {
         }
         let Some(last) = symbols.last_mut() else { return };
         last.next = NONE;
-        let mut pairs = std::mem::take(heap).into_vec();
+        queue.clear();
         for at in 0..symbols.len() - 1 {
             let rank = self.rank(symbols[at].id, symbols[at + 1].id);
             if rank != NONE {
                 symbols[at].rank = rank;
-                pairs.push(queued(rank, at as u32));
+                queue.push(rank, at as u32);
             }
         }
-        *heap = pairs.into();
     }
 
-    fn merge(&self, Scratch { symbols, heap, .. }: &mut Scratch) {
-        while let Some(Reverse(pair)) = heap.pop() {
-            let (rank, at) = ((pair >> 32) as u32, pair as u32);
+    fn merge(&self, Scratch { symbols, queue, .. }: &mut Scratch) {
+        while let Some((rank, at)) = queue.pop() {
             let Symbol { previous, next, rank: now, .. } = symbols[at as usize];
             // The pair may have changed since it was queued; then it was queued anew.
             if rank != now {
@@ -155,18 +145,18 @@ impl Bpe {
                 symbols[after as usize].previous = at;
             }
             for left in [previous, at] {
-                self.requeue(left, symbols, heap);
+                self.requeue(left, symbols, queue);
             }
         }
     }
 
     /// Ranks the pair that begins at `left` after one of its symbols has changed.
-    fn requeue(&self, left: u32, symbols: &mut [Symbol], heap: &mut Queue) {
+    fn requeue(&self, left: u32, symbols: &mut [Symbol], queue: &mut Queue) {
         let Some(&Symbol { id, next, .. }) = symbols.get(left as usize) else { return };
         let rank = symbols.get(next as usize).map_or(NONE, |right| self.rank(id, right.id));
         symbols[left as usize].rank = rank;
         if rank != NONE {
-            heap.push(queued(rank, left));
+            queue.push(rank, left);
         }
     }
 

@@ -11,6 +11,7 @@ mod alphabet;
 mod bpe;
 mod ends;
 mod packed;
+mod queue;
 mod special;
 mod stream;
 mod vocab;
