@@ -1,17 +1,18 @@
 //! What one more row costs, per format, beside the time of reading the weights and no more.
 //!
 //! `cargo bench -p specdec-kernels --bench linear [-- FORMAT COLS ROUNDS KIB COUNT]`, `THREADS=n`
-//! for other than two threads. Every round measures the read and every number of rows once, each on
+//! for other than two threads, `LEVEL=avx2` for another instruction level. Every round measures the read and every number of rows once, each on
 //! the next of COUNT matrices of KIB; the least and the median time over the rounds are printed.
 //! - Default: one matrix of 400 MiB, which is what a step of a model costs.
 //! - COUNT = 1 and KIB of a few hundred: weights in the cache, that is, what arithmetic costs.
 //! - COUNT * KIB far beyond the cache and KIB of a few thousand: times shorter than a time slice,
 //!   whose least is good on a machine that others use as well.
 
-use std::env;
-use std::hint::black_box;
-use std::time::Instant;
+mod common;
 
+use std::env;
+
+use common::{cpu, fill, least, median, read, timed, weights};
 use specdec_kernels::{Acts, Cpu, Format, Forms, Matrix, Product, Store, linear};
 
 const ROWS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32];
@@ -20,15 +21,14 @@ fn main() {
     let number = |i: usize, default: usize| {
         args.get(i).map_or(default, |text| text.parse().expect("a whole number"))
     };
-    let threads = env::var("THREADS").map_or(2, |n| n.parse().expect("a number of threads"));
-    let cpu = Cpu::new(threads).expect("threads");
+    let cpu = cpu();
     let shape = Shape {
         cols: number(1, 1536),
         rounds: number(2, 9),
         bytes: number(3, 400 << 10) << 10,
         count: number(4, 1),
     };
-    println!("{threads} threads, {}, {} columns", cpu.level, shape.cols);
+    println!("{} threads, {}, {} columns", cpu.pool.threads(), cpu.level, shape.cols);
     for format in Format::ALL {
         if args.first().is_none_or(|name| format.to_string().eq_ignore_ascii_case(name)) {
             measure(&cpu, format, &shape);
@@ -44,29 +44,6 @@ struct Shape {
     count: usize,
 }
 
-/// Random bytes with scales of 2^-7.
-fn weights(format: Format, rows: usize, cols: usize) -> Vec<u8> {
-    let mut state = 1_u32;
-    let bytes = format.row_bytes(cols).expect("whole blocks") * rows;
-    let mut raw: Vec<u8> = (0..bytes)
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 26) as u8
-        })
-        .collect();
-    for block in raw.chunks_mut(format.block_bytes()) {
-        let scales: &[usize] = match format {
-            Format::F32 => &[2],
-            Format::Q6K => &[208],
-            _ => &[0],
-        };
-        for &at in scales {
-            block[at..at + 2].copy_from_slice(&0x2000_u16.to_le_bytes());
-        }
-    }
-    raw
-}
-
 fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
     let Shape { cols, rounds, bytes, count } = *shape;
     let rows = bytes / format.row_bytes(cols).expect("whole blocks") / 16 * 16;
@@ -75,9 +52,7 @@ fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
     let matrices: Vec<Matrix> = (0..count).map(pack).collect();
     let copies: Vec<Vec<u64>> = matrices.iter().map(|m| vec![1; m.bytes() / 8]).collect();
     let mut acts = Acts::new(32, cols, Forms { int8x32: true, int8x256: true });
-    for (i, x) in acts.rows_mut(32).iter_mut().enumerate() {
-        *x = (i * 7919 % 1009) as f32 / 500.0 - 1.0;
-    }
+    fill(acts.rows_mut(32));
     acts.quantise(cpu, 32).expect("threads");
     let mut out = vec![0.0; 32 * rows];
     let mut times = vec![Vec::new(); ROWS.len() + 1];
@@ -94,35 +69,10 @@ fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
             }));
         }
     }
-    report(format, matrices[0].bytes(), rows * cols, times);
+    report(format, matrices[0].bytes(), rows * cols, &times);
 }
 
-fn timed(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64() * 1e3
-}
-
-/// Reads everything once: sixteen chains, so that the memory is the limit.
-fn read(cpu: &Cpu, data: &[u64]) {
-    const PART: usize = 1 << 15;
-    let one = |i: usize| {
-        let mut chains = [0; 16];
-        for values in data[i * PART..].chunks_exact(16).take(PART / 16) {
-            for (chain, value) in chains.iter_mut().zip(values) {
-                *chain ^= value;
-            }
-        }
-        black_box(chains);
-    };
-    cpu.pool.run(data.len().div_ceil(PART), &one).expect("threads");
-}
-
-fn report(format: Format, bytes: usize, weights: usize, mut times: Vec<Vec<f64>>) {
-    for times in &mut times {
-        times.sort_by(f64::total_cmp);
-    }
-    let (least, median) = (|t: &[f64]| t[0], |t: &[f64]| t[t.len() / 2]);
+fn report(format: Format, bytes: usize, weights: usize, times: &[Vec<f64>]) {
     let speed = |ms: f64| bytes as f64 / ms / 1e6;
     println!(
         "{format}: {:.1} MB, {:.3} bits a weight; read {:.3} ms ({:.1} GB/s), median {:.3} ms",
