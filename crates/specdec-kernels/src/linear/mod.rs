@@ -8,6 +8,7 @@ mod dense;
 mod k_quants;
 mod legacy;
 mod panel;
+mod plan;
 mod unpack;
 
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::layout::{Layout, ROWS};
 use crate::matrix::{Matrix, by_groups};
 use crate::pool::PoolError;
 use panel::multiply;
+use plan::{Tile, plan};
 
 /// What a product does with what is in its output.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -47,8 +49,6 @@ struct Job<'a> {
     bias: Option<&'a [f32]>,
     store: Store,
     out: Disjoint<'a, f32>,
-    panels: usize,
-    panels_per_tile: usize,
 }
 
 /// For the first `rows` rows x of `acts` and every product: out (+)= matrix * x + bias.
@@ -67,53 +67,33 @@ pub fn linear(
     rows: usize,
     products: &mut [Product<'_>],
 ) -> Result<(), PoolError> {
-    let jobs: Vec<Job<'_>> = products.iter_mut().map(|p| job(cpu, acts, rows, p)).collect();
-    let tiles = jobs.iter().map(Job::tiles).sum();
-    cpu.pool.run(tiles, &|mut tile| {
-        for job in &jobs {
-            if tile < job.tiles() {
-                job.run(cpu, acts, rows, tile);
-                return;
-            }
-            tile -= job.tiles();
-        }
+    let jobs: Vec<Job<'_>> = products.iter_mut().map(|p| job(acts, rows, p)).collect();
+    let tiles = plan(jobs.iter().map(Job::panels), cpu.pool.threads(), rows);
+    cpu.pool.run(tiles.len(), &|i| {
+        let Tile { product, panels } = &tiles[i];
+        jobs[*product].run(cpu, acts, rows, panels.clone());
     })
 }
 
 /// Checks a product against its input.
-fn job<'a>(cpu: &Cpu, acts: &Acts, rows: usize, product: &'a mut Product<'_>) -> Job<'a> {
+fn job<'a>(acts: &Acts, rows: usize, product: &'a mut Product<'_>) -> Job<'a> {
     let matrix = product.matrix;
     assert!(rows <= acts.max_rows(), "{rows} rows of {}", acts.max_rows());
     assert_eq!(matrix.cols(), acts.cols(), "matrix and activations differ in width");
     assert_eq!(product.out.len(), rows * matrix.rows(), "size of the output");
     assert!(product.bias.is_none_or(|b| b.len() == matrix.rows()), "length of the bias");
-    let panels = matrix.rows().div_ceil(ROWS);
-    Job {
-        matrix,
-        bias: product.bias,
-        store: product.store,
-        out: Disjoint::new(product.out),
-        panels,
-        panels_per_tile: panels_per_tile(cpu, matrix, panels),
-    }
-}
-
-/// Tiles large enough to make claiming them cheap, small enough to share a matrix out evenly.
-fn panels_per_tile(cpu: &Cpu, matrix: &Matrix, panels: usize) -> usize {
-    const LARGEST: usize = 256 << 10;
-    let panel = matrix.bytes() / panels.max(1) + 1;
-    let even = panels / (cpu.pool.threads() * 16);
-    even.min(LARGEST / panel).max(1)
+    let out = Disjoint::new(product.out);
+    Job { matrix, bias: product.bias, store: product.store, out }
 }
 
 impl Job<'_> {
-    fn tiles(&self) -> usize {
-        self.panels.div_ceil(self.panels_per_tile)
+    /// Number of panels and bytes of one.
+    fn panels(&self) -> (usize, usize) {
+        let panels = self.matrix.rows().div_ceil(ROWS);
+        (panels, self.matrix.bytes() / panels.max(1))
     }
 
-    fn run(&self, cpu: &Cpu, acts: &Acts, rows: usize, tile: usize) {
-        let first = tile * self.panels_per_tile;
-        let panels = first..self.panels.min(first + self.panels_per_tile);
+    fn run(&self, cpu: &Cpu, acts: &Acts, rows: usize, panels: Range<usize>) {
         by_groups!(self.matrix.groups(), groups: Q => {
             let per_panel = Q::groups(self.matrix.cols());
             let groups = &groups[panels.start * per_panel..panels.end * per_panel];
