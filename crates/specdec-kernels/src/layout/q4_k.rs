@@ -1,4 +1,9 @@
-//! Q4_K: 4.625 bits a weight (scales and offsets take a byte instead of 6 bits each).
+//! Q4_K: 4.5 bits a weight, as in the file.
+//!
+//! Scale and offset of sub-block j of a row have place 32 * (j / 2) + 2 * row + j % 2 among 128, so
+//! that those of two sub-blocks stand side by side. Their low four bits are the halves of byte
+//! `place` of `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four
+//! for the first 64 places, the high four for the others. In each pair the scale comes first.
 
 use super::codes::{get_nibbles, put_nibbles};
 use super::{Layout, ROWS};
@@ -10,10 +15,29 @@ use crate::format::{Q4K, q4_k::Block};
 pub(crate) struct Group {
     pub(crate) d: [u16; ROWS],
     pub(crate) m: [u16; ROWS],
-    /// Offsets of sub-blocks 2j and 2j + 1 of a row side by side.
-    pub(crate) offsets: [[[u8; 2]; ROWS]; 4],
-    pub(crate) scales: [[u8; ROWS]; 8],
+    pub(crate) high: [u8; 64],
+    pub(crate) low: [[u8; 64]; 2],
     pub(crate) codes: [[[u8; 64]; 4]; 8],
+}
+
+/// Where the scale and the offset of a sub-block stand: vector and byte.
+fn place(row: usize, j: usize) -> (usize, usize) {
+    (j / 4, j / 2 % 2 * 32 + 2 * row + j % 2)
+}
+
+impl Group {
+    fn put(&mut self, row: usize, j: usize, scale: u8, offset: u8) {
+        let (half, byte) = place(row, j);
+        self.low[half][byte] = scale & 15 | offset << 4;
+        self.high[byte] &= !(15 << (4 * half));
+        self.high[byte] |= (scale >> 4 | offset >> 4 << 2) << (4 * half);
+    }
+
+    fn get(&self, row: usize, j: usize) -> (u8, u8) {
+        let (half, byte) = place(row, j);
+        let (low, high) = (self.low[half][byte], self.high[byte] >> (4 * half));
+        (low & 15 | (high & 3) << 4, low >> 4 | (high >> 2 & 3) << 4)
+    }
 }
 
 impl Layout for Q4K {
@@ -22,8 +46,8 @@ impl Layout for Q4K {
     const ZERO: Group = Group {
         d: [0; ROWS],
         m: [0; ROWS],
-        offsets: [[[0; 2]; ROWS]; 4],
-        scales: [[0; ROWS]; 8],
+        high: [0; 64],
+        low: [[0; 64]; 2],
         codes: [[[0; 64]; 4]; 8],
     };
 
@@ -31,8 +55,7 @@ impl Layout for Q4K {
         group.d[row] = block.d;
         group.m[row] = block.m;
         for j in 0..8 {
-            group.offsets[j / 2][row][j % 2] = block.offsets[j];
-            group.scales[j][row] = block.scales[j];
+            group.put(row, j, block.scales[j], block.offsets[j]);
             put_nibbles(&mut group.codes[j], row, &block.codes[j]);
         }
     }
@@ -45,8 +68,8 @@ impl Layout for Q4K {
         Block {
             d: group.d[row],
             m: group.m[row],
-            scales: group.scales.map(|scales| scales[row]),
-            offsets: std::array::from_fn(|j| group.offsets[j / 2][row][j % 2]),
+            scales: std::array::from_fn(|j| group.get(row, j).0),
+            offsets: std::array::from_fn(|j| group.get(row, j).1),
             codes,
         }
     }

@@ -2,7 +2,7 @@
 //! the runs, one fused multiply-add each, and the scale of x once a super-block.
 
 use super::panel::{Dot, ahead};
-use super::unpack::{nibbles, six_bits};
+use super::unpack::{nibbles, scales_and_offsets, six_bits};
 use crate::acts::{Acts, Super};
 use crate::format::{Q4K, Q6K};
 use crate::layout::{q4_k, q6_k};
@@ -19,13 +19,18 @@ impl Dot for Q4K {
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
-        ahead::<R, _>(&g.scales);
+        ahead::<R, _>(&g.high);
+        ahead::<R, _>(&g.low);
+        let (scales, offsets) = scales_and_offsets(s, g);
         let d = s.load_f16(&g.d);
-        let mut sum = offsets(s, g, x);
+        let mut sum = constants(s, g, &offsets, x);
         for j in 0..8 {
             ahead::<R, _>(&g.codes[j]);
             let w = nibbles(s, &g.codes[j]);
-            let scale = s.mul(d, s.to_f32(s.load_u8(&g.scales[j])));
+            let pair = s.load_u8_pairs(&scales[j / 2]);
+            let scale =
+                if j % 2 == 0 { s.and_i32(pair, s.splat_i32(0xffff)) } else { s.shr_i32(pair, 16) };
+            let scale = s.mul(d, s.to_f32(scale));
             for r in 0..R {
                 let dot = s.dot::<8, 8>(s.splat_i32(0), &w, &x[r].words[j]);
                 sum[r] = s.fma(s.to_f32(dot), scale, sum[r]);
@@ -40,12 +45,15 @@ impl Dot for Q4K {
 /// -m * the sum over the runs of offset * sum of x: the constants of a super-block, one integer
 /// dot product (63 * 4,064 * 8 fits easily).
 #[inline(always)]
-fn offsets<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R]) -> [S::F; R] {
+fn constants<S: Simd, const R: usize>(
+    s: S,
+    g: &q4_k::Group,
+    offsets: &[[u8; 32]; 4],
+    x: &[&Super; R],
+) -> [S::F; R] {
     let mut sums = [s.splat_i32(0); R];
-    for j in 0..4 {
-        let pairs = g.offsets[j].as_flattened().first_chunk().expect("16 pairs are 32 bytes");
-        ahead::<R, _>(&g.offsets[j]);
-        let offsets = s.load_u8_pairs(pairs);
+    for (j, offsets) in offsets.iter().enumerate() {
+        let offsets = s.load_u8_pairs(offsets);
         for r in 0..R {
             sums[r] = s.dot_pairs(sums[r], offsets, x[r].sums[j]);
         }
