@@ -11,12 +11,16 @@ import pytest
 
 from specdec_rs.reference import Law, Tree, bounds, exact
 from specdec_rs.reference.enumerator import Branches
-from specdec_rs.reference.verify import matching, standard
+from specdec_rs.reference.verify import matching, standard, traversal
 from tests.exactness import vectors
 from tests.exactness.golden import Verifier, accepted, after_rejection, drawn, first_token, outcomes
 
 SHARED = json.loads((vectors.FOLDER / "verify.json").read_text())
-METHODS: dict[str, Verifier] = {"standard": standard.verify, "matching": matching.verify}
+METHODS: dict[str, Verifier] = {
+    "standard": standard.verify,
+    "matching": matching.verify,
+    "traversal": traversal.verify,
+}
 
 
 def test_committed_vectors_are_those_of_the_reference() -> None:
