@@ -88,14 +88,8 @@ impl Ops for Failing {
 fn engine(passes: usize, panics: bool) -> Engine {
     let file = Gguf::open(TinyModel::llama().temp_file()).unwrap();
     let config = ModelConfig::from_gguf(file.header()).unwrap();
-    let sizes = CpuSizes {
-        rows: 64,
-        logits: 8,
-        hidden: 0,
-        captures: 0,
-        pages: 64,
-        kv_type: KvType::F16,
-    };
+    let sizes =
+        CpuSizes { rows: 64, logits: 8, hidden: 0, captures: 0, pages: 64, kv_type: KvType::F16 };
     let mut ignored = |_, _| ();
     let mut weights = Weights::new(&file, &mut ignored);
     let device = CpuOps::load(Cpu::new(1).unwrap(), &config, &mut weights, sizes).unwrap();
@@ -129,9 +123,8 @@ fn a_fault_reaches_every_request_with_its_words_and_closes_the_door() {
         let engine = engine(3, panics);
         let prompt = tokens(1, 4, TinyModel::llama().vocab);
         // Two run, one waits.
-        let handles: Vec<RequestHandle> = (0..3)
-            .filter_map(|_| engine.submit(prompt.clone(), greedy(100)).ok())
-            .collect();
+        let handles: Vec<RequestHandle> =
+            (0..3).filter_map(|_| engine.submit(prompt.clone(), greedy(100)).ok()).collect();
         assert!(!handles.is_empty());
         for handle in &handles {
             let EngineError::Dead { message } = end(handle) else { panic!("not dead") };
