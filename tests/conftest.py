@@ -1,24 +1,80 @@
-"""Shared by all Python tests."""
+"""Models for the tests: the small real one, and tiny random ones from the testkit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-import specdec_rs as sd
-from specdec_rs.models import resolve
+if TYPE_CHECKING:
+    import specdec_rs as sd
+
+ROOT = Path(__file__).parents[1]
+
+# The oracles' environments lack the package, so it is imported by the fixtures that need it.
 
 
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
-    """The small real model, fetched into the cache if it is not there."""
+    """The small real model, from the cache that `specdec fetch` fills."""
+    from specdec_rs.models import resolve
+
     return resolve("smollm2-135m")
 
 
 @pytest.fixture(scope="session")
 def llm(smollm2: Path) -> Iterator[sd.LLM]:
     """The small real model, loaded once, with speculation as users get it."""
-    with sd.LLM(smollm2) as llm:
-        yield llm
+    import specdec_rs as sd
+
+    with sd.LLM(smollm2) as loaded:
+        yield loaded
+
+
+@pytest.fixture(scope="session")
+def plain_llm(smollm2: Path) -> Iterator[sd.LLM]:
+    """The small real model without speculation."""
+    import specdec_rs as sd
+
+    with sd.LLM(smollm2, speculative_config=None) as loaded:
+        yield loaded
+
+
+Cook = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def cook(tmp_path_factory: pytest.TempPathFactory) -> Cook:
+    """Makes tiny random models: `cook(fault=None, **recipe)` is a file."""
+    build = ["cargo", "build", "-q", "--release", "--locked", "-p", "specdec-testkit"]
+    messages = subprocess.run(
+        [*build, "--bin", "tiny-model", "--message-format", "json"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    built = [json.loads(line).get("executable") for line in messages.stdout.splitlines()]
+    (program,) = filter(None, built)
+    folder = tmp_path_factory.mktemp("tiny")
+
+    def run(*, fault: str | None = None, **recipe: object) -> Path:
+        recipe_file = folder / "recipe.json"
+        recipe_file.write_text(json.dumps(recipe))
+        model = folder / f"{len(list(folder.iterdir()))}.gguf"
+        planted = ["--fault", fault] if fault else []
+        command = [program, "--recipe", str(recipe_file), "--out", str(model), *planted]
+        subprocess.run(command, check=True)
+        return model
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny(cook: Cook) -> Path:
+    """A tiny random model."""
+    return cook()

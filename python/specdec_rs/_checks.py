@@ -79,7 +79,7 @@ def text(name: str, value: object) -> str:
     """A string with something in it."""
     if not isinstance(value, str) or not value:
         raise wrong(name, value, "a string that is not empty")
-    return value
+    return unicode(name, value)
 
 
 def choice(name: str, value: object, allowed: Iterable[str]) -> str:
@@ -127,3 +127,17 @@ def near(name: str, allowed: Iterable[str]) -> str:
     """A suggestion for a misspelt name, or nothing."""
     best = difflib.get_close_matches(name, list(allowed), n=1)
     return f" (did you mean {best[0]!r}?)" if best else ""
+
+
+def unicode(name: str, value: object) -> str:
+    """A string, possibly empty, that can be written as UTF-8."""
+    if not isinstance(value, str):
+        raise wrong(name, value, "a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{name}: character {error.start} is a lone surrogate, which is no text; decode bytes "
+            "with errors='replace'"
+        ) from None
+    return value

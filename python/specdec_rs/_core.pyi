@@ -25,6 +25,7 @@ class _SpecStats(TypedDict):
     acceptance_histogram: list[int]
     acceptance_histogram_by_draft_length: dict[int, list[int]]
     num_spec_steps: int
+    num_plain_steps: int
     num_accepted_draft_tokens: int
     num_draft_tokens: int
     num_spec_tokens: int

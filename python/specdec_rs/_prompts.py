@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeGuard
 
 from specdec_rs import _checks as check
 from specdec_rs._core import Engine
@@ -50,7 +50,7 @@ def encode(engine: Engine, prompt: object, name: str = "prompt") -> Encoded:
         ConfigError: it is none.
     """
     if isinstance(prompt, str):
-        return Encoded(prompt, engine.encode(sound(name, prompt), specials=True))
+        return Encoded(prompt, engine.encode(check.unicode(name, prompt), specials=True))
     if not isinstance(prompt, Mapping):
         raise check.wrong(name, prompt, _PROMPT)
     if set(prompt) == {"prompt"} and isinstance(prompt["prompt"], str):
@@ -74,16 +74,17 @@ class ChatForm:
         check.flag("add_generation_prompt", self.add_generation_prompt)
 
 
-def render(engine: Engine, messages: object, form: ChatForm = ChatForm()) -> Encoded:
+def render(engine: Engine, messages: Conversation, form: ChatForm = ChatForm()) -> Encoded:
     """One conversation as a prompt. Text of messages never becomes a special token.
 
     Raises:
         ConfigError: the template refuses it, or there is none.
     """
     try:
-        document = json.dumps(messages, allow_nan=False)
+        document = json.dumps([dict(m) for m in messages], ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"messages: found what is no JSON ({error})") from None
+    check.unicode("messages", document)
     text, token_ids = engine.chat_prompt(document, form.template, form.add_generation_prompt)
     return Encoded(text, token_ids)
 
@@ -97,7 +98,7 @@ def several(name: str, value: object) -> list[object]:
     raise check.wrong(name, value, f"{_PROMPT}, or a list of these")
 
 
-def several_conversations(messages: object) -> list[object]:
+def several_conversations(messages: object) -> list[Conversation]:
     """The conversations of a call: one, or a list of them."""
     if is_conversation(messages):
         return [messages]
@@ -106,7 +107,7 @@ def several_conversations(messages: object) -> list[object]:
     raise check.wrong("messages", messages, f"{_CONVERSATION}, or a list of such lists")
 
 
-def is_conversation(value: object) -> bool:
+def is_conversation(value: object) -> TypeGuard[Conversation]:
     """Whether `value` is a list of messages."""
     return (
         isinstance(value, Sequence)
@@ -129,11 +130,3 @@ def params_for(count: int, params: object) -> list[SamplingParams]:
     if len(each) != count or not all(isinstance(one, SamplingParams) for one in each):
         raise check.wrong("sampling_params", params, expected)
     return each
-
-
-def sound(name: str, text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"{name}: a lone surrogate at {error.start} is no character") from None
-    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from types import TracebackType
 from typing import Literal, Self
@@ -126,7 +127,10 @@ class LLM:
         """
         given = _prompts.several("prompts", prompts)
         return self._answer(
-            given, sampling_params, use_tqdm, lambda prompt: _prompts.encode(self._engine, prompt)
+            len(given),
+            lambda i: _prompts.encode(self._engine, given[i], f"prompts[{i}]"),
+            sampling_params,
+            use_tqdm,
         )
 
     def chat(
@@ -148,12 +152,13 @@ class LLM:
             add_generation_prompt: end the prompt with the beginning of the assistant's turn.
             use_tqdm: show on a terminal how many are done.
         """
+        given = _prompts.several_conversations(messages)
         form = _prompts.ChatForm(chat_template, add_generation_prompt)
         return self._answer(
-            _prompts.several_conversations(messages),
+            len(given),
+            lambda i: _prompts.render(self._engine, given[i], form),
             sampling_params,
             use_tqdm,
-            lambda conversation: _prompts.render(self._engine, conversation, form),
         )
 
     def stream(
@@ -207,22 +212,26 @@ class LLM:
 
     def _answer(
         self,
-        given: list[object],
+        count: int,
+        prompt: Callable[[int], Encoded],
         sampling_params: object,
         use_tqdm: bool,
-        encode: Callable[[object], Encoded],
     ) -> list[RequestOutput]:
-        each = _prompts.params_for(len(given), sampling_params)
-        encoded = [encode(prompt) for prompt in given]
+        each = _prompts.params_for(count, sampling_params)
         answers: list[Answer] = []
+        outputs: list[RequestOutput] = []
         try:
-            for prompt, params in zip(encoded, each, strict=True):
-                answers.append(self._submit(prompt, params))
-            return [answer.wait() for answer in _counted(answers, use_tqdm)]
+            for i, params in enumerate(each):
+                with _numbered(i, count):
+                    answers.append(self._submit(prompt(i), params))
+            for i, answer in enumerate(_counted(answers, use_tqdm)):
+                with _numbered(i, count):
+                    outputs.append(answer.wait())
         except BaseException:
             for answer in answers:
                 answer.cancel()
             raise
+        return outputs
 
     def _metrics(self, *, reset: bool) -> EngineMetrics:
         weights, kv_cache, _ = self._engine.memory
@@ -283,6 +292,17 @@ def _refuse(name: str, value: object, default: object, hint: str) -> None:
 
 def _count(name: str, value: int | None, low: int) -> int | None:
     return None if value is None else check.integer(name, value, low, check.U32_MAX)
+
+
+@contextmanager
+def _numbered(index: int, count: int) -> Iterator[None]:
+    """Let an error tell which of several prompts it is about."""
+    try:
+        yield
+    except SpecdecError as error:
+        if count > 1:
+            error.add_note(f"this was prompt {index} of 0..{count - 1}")
+        raise
 
 
 def _counted(answers: list[Answer], use_tqdm: bool) -> Iterable[Answer]:

@@ -48,6 +48,7 @@ class SpeculativeDecodingStats:
             token drawn after them is not counted).
         acceptance_histogram_by_draft_length: the same, split by the length of the step's draft.
         num_spec_steps: steps.
+        num_plain_steps: forwards that verified no draft.
         num_accepted_draft_tokens: drafts accepted.
         num_draft_tokens: drafts verified.
         num_spec_tokens: the configured number of tokens to draft in a step.
@@ -66,6 +67,7 @@ class SpeculativeDecodingStats:
     acceptance_histogram: list[int]
     acceptance_histogram_by_draft_length: dict[int, list[int]]
     num_spec_steps: int
+    num_plain_steps: int
     num_accepted_draft_tokens: int
     num_draft_tokens: int
     num_spec_tokens: int

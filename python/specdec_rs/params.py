@@ -11,6 +11,9 @@ from specdec_rs.errors import NotSupportedYetError
 
 __all__ = ["SamplingParams"]
 
+# OpenAI's limit, which the engine keeps.
+MAX_LOGPROBS = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingParams(Parameters):
@@ -43,8 +46,8 @@ class SamplingParams(Parameters):
         logit_bias: token id to a number added to its logit.
         allowed_token_ids: only these tokens can be generated.
         bad_words: words that are never generated.
-        logprobs: report the log-probability of each token and of this many most likely ones
-            (raw log-softmax of the model, before temperature and filters).
+        logprobs: report the log-probability of each token and of this many most likely ones, at
+            most 20 (raw log-softmax of the model, before temperature and filters).
         prompt_logprobs: the same for the prompt's tokens.
         prediction: text that the answer will resemble; a source of drafts, no change of law.
     """
@@ -111,8 +114,8 @@ _CHECKS: dict[str, Check] = {
     "top_k": _top_k,
     "min_p": number(0, 1),
     "seed": optional(integer(0, check.U64_MAX)),
-    "max_tokens": optional(integer(1)),
-    "min_tokens": integer(0),
+    "max_tokens": optional(integer(1, check.U32_MAX)),
+    "min_tokens": integer(0, check.U32_MAX),
     "stop": optional(check.strings),
     "stop_token_ids": optional(check.token_ids),
     "ignore_eos": check.flag,
@@ -124,8 +127,8 @@ _CHECKS: dict[str, Check] = {
     "logit_bias": optional(_logit_bias),
     "allowed_token_ids": optional(check.token_ids),
     "bad_words": optional(check.strings),
-    "logprobs": optional(integer(-1)),
-    "prompt_logprobs": optional(integer(-1)),
+    "logprobs": optional(integer(-1, MAX_LOGPROBS)),
+    "prompt_logprobs": optional(integer(-1, MAX_LOGPROBS)),
     "prediction": optional(check.text),
 }
 

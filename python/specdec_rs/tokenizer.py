@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from specdec_rs import _checks as check
-from specdec_rs import _prompts
 from specdec_rs._core import Engine
 
 __all__ = ["Tokenizer"]
@@ -26,10 +25,8 @@ class Tokenizer:
                 are special tokens, and the one that begins a sequence is added if the model
                 expects it. False: plain text, from which no special token can come.
         """
-        sound = _prompts.sound("text", text)
-        return self._engine.encode(
-            sound, specials=check.flag("add_special_tokens", add_special_tokens)
-        )
+        specials = check.flag("add_special_tokens", add_special_tokens)
+        return self._engine.encode(check.unicode("text", text), specials=specials)
 
     def decode(self, token_ids: int | Iterable[int], *, skip_special_tokens: bool = False) -> str:
         """The text of one or several ids; bytes that are no UTF-8 become U+FFFD."""
@@ -52,3 +49,8 @@ class Tokenizer:
     def eos_token_id(self) -> int | None:
         """The token that ends a sequence."""
         return self._engine.eos_token_id
+
+    @property
+    def end_token_ids(self) -> list[int]:
+        """The tokens that end an answer."""
+        return self._engine.end_token_ids

@@ -87,7 +87,7 @@ def test_alone(speculative: sd.LLM, plain: list[list[sd.CompletionOutput]]) -> N
 
 def test_together(speculative: sd.LLM, plain: list[list[sd.CompletionOutput]]) -> None:
     prompts, params = zip(*REQUESTS, strict=True)
-    outputs = speculative.generate(prompts, params, use_tqdm=False)
+    outputs = speculative.generate(list(prompts), list(params), use_tqdm=False)
     assert [output.outputs for output in outputs] == plain
     accepted, rejected = counts(outputs)
     assert accepted > 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,8 @@ def test_the_statistics_add_up(llm: sd.LLM) -> None:
     by_length = stats.acceptance_histogram_by_draft_length
     assert sum(map(sum, by_length.values())) == stats.num_spec_steps
     assert sum(stats.num_accepted_tokens_per_pos) == stats.num_accepted_draft_tokens
-    steps = sum(stats.draft_stop_reasons.values())  # those without a draft are among them
+    steps = stats.num_spec_steps + stats.num_plain_steps
+    assert sum(stats.draft_stop_reasons.values()) == steps
     assert steps + stats.num_accepted_draft_tokens == len(output.outputs[0].token_ids)
     assert all(0 <= share <= 1 for share in stats.acceptance_by_position)
     assert metrics.tokens_per_second is not None
@@ -58,9 +61,9 @@ def test_the_statistics_add_up(llm: sd.LLM) -> None:
 def test_waiting_ends_before_the_first_forward(smollm2: Path) -> None:
     with sd.LLM(smollm2) as llm:
         (output,) = llm.generate(COUNT, sd.SamplingParams(max_tokens=1), use_tqdm=False)
-        assert output.metrics.time_to_first_token_ms is not None
-        first_step = output.metrics.time_to_first_token_ms - output.metrics.queue_time_ms
-        assert first_step >= llm.get_metrics().forward_time * 1e3
+        first = output.metrics.time_to_first_token_ms
+        assert first is not None
+        assert first - output.metrics.queue_time_ms >= llm.get_metrics().forward_time * 1e3
 
 
 def test_engine_metrics_count_steps_and_start_anew(smollm2: Path) -> None:
@@ -104,7 +107,7 @@ def test_the_end_token_is_kept_and_its_text_is_not(llm: sd.LLM) -> None:
     (output,) = llm.generate(END, sd.SamplingParams(temperature=0), use_tqdm=False)
     answer = output.outputs[0]
     assert (answer.finish_reason, answer.stop_reason) == ("stop", None)
-    assert answer.token_ids[-1] == llm.get_tokenizer().eos_token_id
+    assert answer.token_ids[-1] in llm.get_tokenizer().end_token_ids
     assert "<|" not in answer.text
 
 
@@ -147,7 +150,7 @@ def test_logprobs_have_vllms_shape(llm: sd.LLM) -> None:
         assert ranks[:2] == [1, 2]
         assert len(entry) == (2 if (entry[token].rank or 0) <= 2 else 3)
         assert sum(math.exp(e.logprob) for e in entry.values()) <= 1 + 1e-6
-        assert entry[token].decoded_token == llm.get_tokenizer().decode([token])
+        assert entry[token].decoded_token == llm.get_tokenizer().decode(token)
     assert answer.cumulative_logprob == pytest.approx(total)
     assert any(len(entry) == 3 for entry in answer.logprobs)  # the temperature is high
 
@@ -194,17 +197,31 @@ def test_more_prompts_than_places(smollm2: Path, llm: sd.LLM) -> None:
     assert [o.outputs for o in few] == [o.outputs for o in many]
 
 
+def test_token_ids_are_a_prompt(llm: sd.LLM) -> None:
+    ids = llm.get_tokenizer().encode(COUNT)
+    by_ids, by_text, by_dict = llm.generate(
+        [{"prompt_token_ids": ids}, COUNT, {"prompt": COUNT}], GREEDY, use_tqdm=False
+    )
+    assert (by_ids.prompt, by_ids.prompt_token_ids) == (None, ids)
+    assert by_ids.outputs == by_text.outputs == by_dict.outputs
+
+
 def test_no_prompts_no_outputs(llm: sd.LLM) -> None:
     assert llm.generate([], GREEDY, use_tqdm=False) == []
 
 
-def test_prompts_may_be_token_ids(llm: sd.LLM) -> None:
-    ids = llm.get_tokenizer().encode(COUNT)
-    by_text, by_ids = llm.generate(
-        [{"prompt": COUNT}, {"prompt_token_ids": ids}], GREEDY, use_tqdm=False
-    )
-    assert by_text.outputs == by_ids.outputs
-    assert (by_ids.prompt, by_ids.prompt_token_ids) == (None, ids)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_for_terminals_and_goes_to_stderr(
+    llm: sd.LLM, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    class Stderr(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    stderr = Stderr()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    llm.generate([COUNT, STORY], sd.SamplingParams(max_tokens=2))
+    assert ("100%" in stderr.getvalue()) == terminal
 
 
 def test_the_tokenizer_round_trips(llm: sd.LLM) -> None:
@@ -212,10 +229,11 @@ def test_the_tokenizer_round_trips(llm: sd.LLM) -> None:
     for text in ("", "naïve 123 中文 🙂\n\t x", "<|im_end|>"):
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert tokenizer.decode(ids) == text
-    assert tokenizer.encode("<|im_end|>") == [tokenizer.eos_token_id]
-    ids = tokenizer.encode("a<|im_end|>b")
-    assert tokenizer.decode(ids) == "a<|im_end|>b"
-    assert tokenizer.decode(ids, skip_special_tokens=True) == "ab"
+        assert not set(ids) & set(tokenizer.end_token_ids)
+    (end,) = tokenizer.encode("<|im_end|>")
+    assert tokenizer.decode(end) == "<|im_end|>"
+    assert tokenizer.decode([end, end], skip_special_tokens=True) == ""
+    assert tokenizer.eos_token_id in tokenizer.end_token_ids
     assert tokenizer.vocab_size == 49152
 
 
@@ -223,12 +241,17 @@ BAD_CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"prompts": ""}, sd.ContextLengthError, "no token"),
     ({"prompts": ["a", ""]}, sd.ContextLengthError, "no token"),
     ({"prompts": "a " * 9000}, sd.ContextLengthError, "max_model_len"),
-    ({"prompts": "\ud800"}, sd.ConfigError, "a lone surrogate at 0"),
+    ({"prompts": "\ud800"}, sd.ConfigError, r"prompts\[0\]: character 0 is a lone surrogate"),
     ({"prompts": 3}, sd.ConfigError, "prompts: found 3"),
     ({"prompts": b"a"}, sd.ConfigError, "prompts: found"),
-    ({"prompts": [1]}, sd.ConfigError, "prompt: found 1"),
+    ({"prompts": [1]}, sd.ConfigError, r"prompts\[0\]: found 1"),
+    ({"prompts": {"text": "a"}}, sd.ConfigError, r"prompts\[0\]: found .*prompt_token_ids"),
+    ({"prompts": {"prompt": 1}}, sd.ConfigError, r"prompts\[0\]: found"),
+    ({"prompts": {"prompt_token_ids": []}}, sd.ContextLengthError, "no token"),
+    ({"prompts": {"prompt_token_ids": [-1]}}, sd.ConfigError, r"prompt_token_ids'\]\[0\]"),
+    ({"prompts": {"prompt_token_ids": [49152]}}, sd.ConfigError, "prompt token 0 is 49152"),
     ({"prompts": "a", "sampling_params": {"n": 1}}, sd.ConfigError, "sampling_params: found"),
-    ({"prompts": "a", "sampling_params": [GREEDY] * 2}, sd.ConfigError, "a list of 1 of them"),
+    ({"prompts": "a", "sampling_params": [GREEDY] * 2}, sd.ConfigError, "a list of 1"),
     ({"prompts": "a", "sampling_params": [None]}, sd.ConfigError, "sampling_params: found"),
     ({"prompts": "a", "use_tqdm": 1}, sd.ConfigError, "use_tqdm: found 1"),
     (
@@ -245,6 +268,12 @@ def test_a_bad_call_is_a_typed_error(
 ) -> None:
     with pytest.raises(kind, match=message):
         llm.generate(**{"use_tqdm": False, **call})
+
+
+def test_an_error_tells_which_prompt(llm: sd.LLM) -> None:
+    with pytest.raises(sd.ContextLengthError) as caught:
+        llm.generate(["a", "b", ""], use_tqdm=False)
+    assert caught.value.__notes__ == ["this was prompt 2 of 0..2"]
 
 
 def test_a_bad_stream_raises_before_the_first_chunk(llm: sd.LLM) -> None:

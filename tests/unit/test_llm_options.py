@@ -28,7 +28,7 @@ NOT_YET: list[dict[str, Any]] = [
     {"tokenizer": "other"},
     {"dtype": "float16"},
     {"device": "cuda"},
-    {"memory_budget": "1GB"},
+    {"memory_budget": 1 << 30},
     {"speculative_config": {"method": "draft_model", "model": "x"}},
 ]
 

@@ -15,6 +15,7 @@ STATS = sd.SpeculativeDecodingStats(
     acceptance_histogram=[1, 0, 1, 0],
     acceptance_histogram_by_draft_length={2: [0, 0, 1], 3: [1, 0, 0, 0]},
     num_spec_steps=2,
+    num_plain_steps=4,
     num_accepted_draft_tokens=3,
     num_draft_tokens=5,
     num_spec_tokens=3,
@@ -51,6 +52,7 @@ def test_an_output_becomes_json() -> None:
     "kind",
     [
         sd.CompletionOutput,
+        sd.EngineMetrics,
         sd.Logprob,
         sd.RequestMetrics,
         sd.RequestOutput,

@@ -111,6 +111,8 @@ BAD: list[tuple[str, Any]] = [
     ("bad_words", [""]),
     ("logprobs", -2),
     ("logprobs", True),
+    ("logprobs", 21),
+    ("max_tokens", 2**32),
     ("prompt_logprobs", 0.5),
     ("prediction", ""),
     ("prediction", b"x"),

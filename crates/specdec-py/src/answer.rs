@@ -89,6 +89,7 @@ struct PySpecStats {
     acceptance_histogram: Vec<u64>,
     acceptance_histogram_by_draft_length: BTreeMap<usize, Vec<u64>>,
     num_spec_steps: u64,
+    num_plain_steps: u64,
     num_accepted_draft_tokens: u64,
     num_draft_tokens: u64,
     num_spec_tokens: usize,
@@ -117,6 +118,7 @@ impl From<SpecStats> for PySpecStats {
                 .filter(|(_, h)| !h.is_empty())
                 .collect(),
             num_spec_steps: stats.num_spec_steps,
+            num_plain_steps: stats.num_plain_steps,
             num_accepted_draft_tokens: stats.num_accepted_draft_tokens,
             num_draft_tokens: stats.num_draft_tokens,
             num_spec_tokens: stats.drafted_per_position.len(),

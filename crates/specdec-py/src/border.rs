@@ -90,18 +90,18 @@ pub(crate) fn in_thread<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("specdec-load".to_owned()).spawn(run);
     thread.map_err(|error| to_python(&EngineError::Spawn(error)))?;
     loop {
-        let found = py.detach(|| result.recv_timeout(SLICE));
+        let found = outside(py, || match result.recv_timeout(SLICE) {
+            Ok(outcome) => outcome.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(EngineError::Closed),
+        })?;
         if let Some(tick) = tick {
-            let progress = &waiting.0;
-            tick.call1((
-                progress.done.load(Ordering::Relaxed),
-                progress.total.load(Ordering::Relaxed),
-            ))?;
+            let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+            tick.call1((read(&waiting.0.done), read(&waiting.0.total)))?;
         }
         match found {
-            Ok(outcome) => return outcome.map_err(|error| to_python(&error)),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(to_python(&EngineError::Closed)),
+            Some(loaded) => return Ok(loaded),
+            None => py.check_signals()?,
         }
     }
 }
