@@ -9,31 +9,31 @@ use std::time::Instant;
 use specdec_kernels::{Cpu, Format, Level};
 
 /// `THREADS` threads (2) at `LEVEL` (the best).
-pub fn cpu() -> Cpu {
+pub(crate) fn cpu() -> Cpu {
     let threads = env::var("THREADS").map_or(2, |n| n.parse().expect("a number of threads"));
     let level = env::var("LEVEL").map_or(Level::detect(), |name| name.parse().expect("a level"));
     Cpu::with_level(threads, level).expect("threads and level")
 }
 
-pub fn least(times: &[f64]) -> f64 {
+pub(crate) fn least(times: &[f64]) -> f64 {
     times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-pub fn median(times: &[f64]) -> f64 {
+pub(crate) fn median(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
 /// Activations between -1 and 1.
-pub fn fill(values: &mut [f32]) {
+pub(crate) fn fill(values: &mut [f32]) {
     for (i, x) in values.iter_mut().enumerate() {
         *x = (i * 7919 % 1009) as f32 / 504.5 - 1.0;
     }
 }
 
 /// Random bytes with scales of 2^-7.
-pub fn weights(format: Format, rows: usize, cols: usize) -> Vec<u8> {
+pub(crate) fn weights(format: Format, rows: usize, cols: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let bytes = format.row_bytes(cols).expect("whole blocks") * rows;
     let mut raw: Vec<u8> = (0..bytes)
@@ -56,14 +56,14 @@ pub fn weights(format: Format, rows: usize, cols: usize) -> Vec<u8> {
 }
 
 /// Milliseconds.
-pub fn timed(work: impl FnOnce()) -> f64 {
+pub(crate) fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64() * 1e3
 }
 
 /// Reads everything once: sixteen chains, so that the memory is the limit.
-pub fn read(cpu: &Cpu, data: &[u64]) {
+pub(crate) fn read(cpu: &Cpu, data: &[u64]) {
     const PART: usize = 1 << 15;
     let one = |i: usize| {
         let mut chains = [0; 16];

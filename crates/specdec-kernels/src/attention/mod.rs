@@ -77,7 +77,9 @@ pub fn attention(
     assert_eq!(q.len(), rows * cols, "queries of {rows} rows of {cols}");
     assert_eq!(out.cols(), cols, "attention of width {cols} into rows of {}", out.cols());
     assert!(layer < shape.layers, "layer {layer} is outside a store of {}", shape.layers);
-    spans.iter().for_each(|span| span.check(shape));
+    for span in spans {
+        span.check(shape);
+    }
     let call = Call { layer, q, spans, scale, group: heads / shape.kv_heads };
     let values = Disjoint::new(out.rows_mut(rows));
     with_pages!(&kv.typed, pages => call.run(cpu, pages, &values))?;

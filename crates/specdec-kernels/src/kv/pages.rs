@@ -114,11 +114,15 @@ impl<E: Element> Pages<E> {
         let mut bytes = Vec::new();
         for (keys, _) in blocks() {
             shape.read_key(keys, slot.offset, &mut key);
-            key.iter().for_each(|number| number.push_bytes(&mut bytes));
+            for number in &key {
+                number.push_bytes(&mut bytes);
+            }
         }
         for (_, values) in blocks() {
             let value = &values[shape.value(slot.offset)..][..shape.head_dim];
-            value.iter().for_each(|number| number.push_bytes(&mut bytes));
+            for number in value {
+                number.push_bytes(&mut bytes);
+            }
         }
         bytes
     }

@@ -68,6 +68,7 @@ impl Shared {
         wake: impl Iterator<Item = &'a Thread>,
     ) -> Result<(), String> {
         let erased = std::ptr::from_ref(f);
+        #[expect(clippy::transmute_ptr_to_ptr, reason = "a cast cannot lengthen the lifetime")]
         // SAFETY: only the lifetime changes. The pointer is followed by threads inside this
         // region, and this function does not return, or unwind, before all have left.
         let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(erased) };

@@ -77,9 +77,8 @@ fn within_20_s(test: impl FnOnce() + Send + 'static) {
         test();
         done.send(()).unwrap();
     });
-    if wait.recv_timeout(Duration::from_secs(20)) == Err(RecvTimeoutError::Timeout) {
-        panic!("hung");
-    }
+    let end = wait.recv_timeout(Duration::from_secs(20));
+    assert_ne!(end, Err(RecvTimeoutError::Timeout), "hung");
     thread.join().unwrap();
 }
 
@@ -206,6 +205,7 @@ fn a_forked_child_is_refused_at_once_and_may_make_its_own_pool() {
     assert_eq!(counts(&pool, 4), vec![1; 4]);
     // SAFETY: the child only does what is under test, and leaves by `_exit` or by the alarm.
     let status = match unsafe { libc::fork() } {
+        // SAFETY: calls that take and return numbers.
         0 => unsafe {
             // The watchdog: a child that hangs is killed, and the parent sees the signal.
             libc::alarm(20);

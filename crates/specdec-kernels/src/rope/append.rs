@@ -39,7 +39,9 @@ pub fn rope_append(
     assert_eq!((k.len(), v.len()), (rows * kv_dim, rows * kv_dim), "{rows} rows of {kv_dim}");
     assert_eq!(slots.len(), rows, "slots for {rows} rows");
     assert!(layer < shape.layers, "layer {layer} is outside a store of {}", shape.layers);
-    slots.iter().for_each(|slot| _ = shape.slot(*slot));
+    for slot in slots {
+        let _ = shape.slot(*slot);
+    }
     let q_dim = q.len().checked_div(rows).unwrap_or(0);
     assert!(
         q.len() == rows * q_dim && q_dim.is_multiple_of(head_dim),

@@ -6,28 +6,28 @@ use half::f16;
 use specdec_kernels::Format;
 
 /// SplitMix64.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
     /// In [-1, 1).
-    pub fn float(&mut self) -> f32 {
+    pub(crate) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / 8_388_608.0 - 1.0
     }
 }
 
 /// Where a block keeps its half-precision scales.
-pub fn scales(format: Format) -> &'static [usize] {
+pub(crate) fn scales(format: Format) -> &'static [usize] {
     match format {
         Format::F32 => &[],
         Format::Q4_1 | Format::Q4K => &[0, 2],
@@ -38,7 +38,7 @@ pub fn scales(format: Format) -> &'static [usize] {
 
 /// Which weights to make.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// Random codes, scales of a trained model's size.
     Ordinary,
     /// All code bytes equal, with scales of the largest size that keeps products finite.
@@ -48,7 +48,7 @@ pub enum Kind {
 }
 
 /// The bytes of `blocks` blocks.
-pub fn raw(format: Format, kind: Kind, blocks: usize, random: &mut Random) -> Vec<u8> {
+pub(crate) fn raw(format: Format, kind: Kind, blocks: usize, random: &mut Random) -> Vec<u8> {
     if format == Format::F32 {
         let scale = match kind {
             Kind::Ordinary => 0.05,
