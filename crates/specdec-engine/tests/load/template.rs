@@ -120,7 +120,7 @@ fn strings_over(alphabet: &[&str], length: usize) -> Vec<String> {
 }
 
 /// Control tokens that overlap and nest, and all pairs of short texts over their characters, put
-/// side by side by templates that write no control token of their own.
+/// side by side, or beside a piece of a control token, by templates that write no whole one.
 #[test]
 fn no_two_texts_make_a_control_token_together() {
     let tokenizer = tokenizer(&["<é>", "<<", "é<é", ">>é<", "<é><é>", "é>"]);
@@ -129,6 +129,8 @@ fn no_two_texts_make_a_control_token_together() {
         "{% for m in messages %}{{ m.content }}{% endfor %}",
         "{% for m in messages %}{{ m.content | trim }}{% endfor %}",
         "{% for m in messages %}{{ m.content | tojson | replace('\"', '') }}{% endfor %}",
+        "{{ messages[0].content }}>{{ messages[1].content }}",
+        "{{ messages[0].content }}<{{ messages[1].content }}",
     ];
     for source in templates {
         let template = ChatTemplate::new(source, tokenizer.clone()).unwrap();
@@ -154,6 +156,14 @@ fn parts_arguments_and_tools_are_text_too() {
     let prompt = template.render(&messages, &options).unwrap();
     assert!(prompt.token_ids.iter().all(|&id| !tokenizer.is_control(id)));
     assert!(prompt.text.ends_with("<|im_end|><|im_end|>"));
+}
+
+#[test]
+fn roles_stay_what_they_are() {
+    let tokenizer = tokenizer(&["<|im_start|>", "user:"]);
+    let template = ChatTemplate::new("{{ messages[0].role == 'user' }}", tokenizer).unwrap();
+    let prompt = template.render(&hello(), &ChatOptions::default()).unwrap();
+    assert_eq!(prompt.text, "True");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! rendered text is then the template's own: it has no marker in it, so it is no part of one
 //! message. Nor can it be put together from the edge of a text and what the template or another
 //! text has beside it: the beginning of a control token at the end of a text is marked too, and
-//! the end of one at its beginning; also where the template trims the text.
+//! the end of one at its beginning; also where the template trims the text. Only a template that
+//! writes the beginning and the end of a control token around a text can make one with it.
 
 use super::error::TemplateError;
 use aho_corasick::AhoCorasick;
