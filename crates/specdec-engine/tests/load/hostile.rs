@@ -95,7 +95,7 @@ fn beginnings() -> Vec<Lie> {
         ("big-endian", head(b"GGUF\0\0\0\x03"), "BigEndian"),
         ("no counts", head(b"GGUF\x03\0\0\0"), "Truncated { offset: 8"),
         ("2^64 - 1 tensors", Raw::new(MAX, 0).room(), "OutOfRange { offset: 8"),
-        ("2^20 tensors", Raw::new(1 << 20, 0).room(), "Truncated { offset: 16"),
+        ("2^16 tensors", Raw::new(1 << 16, 0).room(), "Truncated { offset: 16"),
         ("2^64 - 1 entries", Raw::new(0, MAX).room(), "OutOfRange { offset: 16"),
         ("2^16 entries", Raw::new(0, 1 << 16).room(), "Truncated { offset: 24"),
         ("more entries than bytes", Raw::new(0, 6).room(), "Truncated { offset: 24"),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 
 const KEY: Limit = Limit { low: 1, high: 256, words: "a key of 1 to 256 bytes" };
 const ENTRIES: Limit = Limit { low: 0, high: 1 << 16, words: "at most 65536" };
-const TENSORS: Limit = Limit { low: 0, high: 1 << 20, words: "at most 2^20" };
+const TENSORS: Limit = Limit { low: 0, high: 1 << 16, words: "at most 65536" };
 
 /// Least bytes of a metadata entry: key length, a byte of key, type, a byte of value.
 const LEAST_ENTRY_BYTES: u64 = 8 + 1 + 4 + 1;

@@ -6,7 +6,7 @@
 //!
 //! A template is code from a file that nobody has checked, and messages are text from anyone. The
 //! template runs with a budget of work, no files, no clock but the date, no other templates. And
-//! **text of messages never becomes a control token**: see [`guard`].
+//! **text of messages never becomes a control token** (`guard.rs`).
 
 mod environment;
 mod error;
