@@ -23,7 +23,6 @@ mod memory;
 mod norm;
 mod pool;
 mod rope;
-#[allow(dead_code, reason = "the vocabulary is whole: tests use what no kernel needs yet")]
 mod simd;
 #[cfg(test)]
 mod testing;

@@ -7,7 +7,7 @@ use crate::level::Kernel;
 use crate::pool::PoolError;
 use crate::simd::{LANES, Simd};
 
-/// out[i] = x / sqrt(mean(x^2) + eps) * weight for x = row `select[i]` of `x` (rows of
+/// `out[i] = x / sqrt(mean(x^2) + eps) * weight` for x = row `select[i]` of `x` (rows of
 /// `weight.len()` values), then brings out's quantised forms up to date.
 ///
 /// Squares are summed in 16 lanes, element i in lane i mod 16, and the lanes by the fixed tree.

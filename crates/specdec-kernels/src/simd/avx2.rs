@@ -68,7 +68,6 @@ impl Simd for Avx2 {
     type F = F;
     type I = I;
     type B = I;
-    type M = F;
 
     methods! {
         fn load(self, from: &[f32; LANES]) -> F {
@@ -86,19 +85,6 @@ impl Simd for Avx2 {
             let to: *mut __m128i = to.as_mut_ptr().cast();
             _mm_storeu_si128(to, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[0]));
             _mm_storeu_si128(to.add(1), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[1]));
-        }
-        fn load_i32(self, from: &[i32; LANES]) -> I {
-            let from: *const __m256i = from.as_ptr().cast();
-            [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))]
-        }
-        fn store_i32(self, v: I, to: &mut [i32; LANES]) {
-            let to: *mut __m256i = to.as_mut_ptr().cast();
-            _mm256_storeu_si256(to, v[0]);
-            _mm256_storeu_si256(to.add(1), v[1]);
-        }
-        fn load_u8(self, from: &[u8; LANES]) -> I {
-            let bytes = _mm_loadu_si128(from.as_ptr().cast());
-            [_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128::<8>(bytes))]
         }
         fn load_i8(self, from: &[i8; LANES]) -> I {
             let bytes = _mm_loadu_si128(from.as_ptr().cast());
@@ -130,25 +116,14 @@ impl Simd for Avx2 {
         fn sub(self, a: F, b: F) -> F { both!(_mm256_sub_ps(a, b)) }
         fn mul(self, a: F, b: F) -> F { both!(_mm256_mul_ps(a, b)) }
         fn div(self, a: F, b: F) -> F { both!(_mm256_div_ps(a, b)) }
-        fn sqrt(self, a: F) -> F { both!(_mm256_sqrt_ps(a)) }
         fn fma(self, a: F, b: F, c: F) -> F {
             [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])]
         }
         fn max(self, a: F, b: F) -> F { both!(_mm256_max_ps(a, b)) }
         fn min(self, a: F, b: F) -> F { both!(_mm256_min_ps(a, b)) }
-        fn abs(self, a: F) -> F {
-            let sign = _mm256_set1_ps(-0.0);
-            [_mm256_andnot_ps(sign, a[0]), _mm256_andnot_ps(sign, a[1])]
-        }
         fn round(self, a: F) -> F {
             const EVEN: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
             [_mm256_round_ps::<EVEN>(a[0]), _mm256_round_ps::<EVEN>(a[1])]
-        }
-        fn lt(self, a: F, b: F) -> F {
-            [_mm256_cmp_ps::<_CMP_LT_OQ>(a[0], b[0]), _mm256_cmp_ps::<_CMP_LT_OQ>(a[1], b[1])]
-        }
-        fn select(self, mask: F, a: F, b: F) -> F {
-            [_mm256_blendv_ps(b[0], a[0], mask[0]), _mm256_blendv_ps(b[1], a[1], mask[1])]
         }
         fn sum(self, a: F) -> f32 {
             _mm_cvtss_f32(tree!(a, _mm256_add_ps, _mm_add_ps, _mm256_extractf128_ps,

@@ -60,7 +60,6 @@ impl Simd for Avx512 {
     type F = __m512;
     type I = __m512i;
     type B = __m512i;
-    type M = __mmask16;
 
     const WIDE: bool = true;
 
@@ -73,13 +72,6 @@ impl Simd for Avx512 {
         fn store_f16(self, v: __m512, to: &mut [u16; LANES]) {
             let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), halves);
-        }
-        fn load_i32(self, from: &[i32; LANES]) -> __m512i { _mm512_loadu_si512(from.as_ptr().cast()) }
-        fn store_i32(self, v: __m512i, to: &mut [i32; LANES]) {
-            _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
-        }
-        fn load_u8(self, from: &[u8; LANES]) -> __m512i {
-            _mm512_cvtepu8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
         }
         fn load_i8(self, from: &[i8; LANES]) -> __m512i {
             _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
@@ -100,16 +92,10 @@ impl Simd for Avx512 {
         fn sub(self, a: __m512, b: __m512) -> __m512 { _mm512_sub_ps(a, b) }
         fn mul(self, a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
         fn div(self, a: __m512, b: __m512) -> __m512 { _mm512_div_ps(a, b) }
-        fn sqrt(self, a: __m512) -> __m512 { _mm512_sqrt_ps(a) }
         fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
         fn max(self, a: __m512, b: __m512) -> __m512 { _mm512_max_ps(a, b) }
         fn min(self, a: __m512, b: __m512) -> __m512 { _mm512_min_ps(a, b) }
-        fn abs(self, a: __m512) -> __m512 { _mm512_abs_ps(a) }
         fn round(self, a: __m512) -> __m512 { _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(a) }
-        fn lt(self, a: __m512, b: __m512) -> __mmask16 { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
-        fn select(self, mask: __mmask16, a: __m512, b: __m512) -> __m512 {
-            _mm512_mask_blend_ps(mask, b, a)
-        }
         fn sum(self, a: __m512) -> f32 {
             _mm_cvtss_f32(tree!(_mm512_castps_si512(a), _mm256_add_ps, _mm_add_ps,
                 _mm256_castsi256_ps, _mm_castsi128_ps, _mm_castps_si128))

@@ -3,7 +3,7 @@
 //! A value of a type that implements [`Simd`] is a token: it exists only where the instructions it
 //! stands for may run (see [`crate::level::Level::run`]), so its methods are safe. The three
 //! implementations give the same bits for every operation. What makes that true:
-//! only IEEE +, -, x, /, sqrt and fused multiply-add on floats, no approximations; reductions by
+//! only IEEE +, -, x, / and fused multiply-add on floats, no approximations; reductions by
 //! one fixed binary tree (lanes i and i + 8, then i and i + 4, i + 2, i + 1); exact integers.
 //! The bits of a NaN are not covered.
 
@@ -39,8 +39,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     type I: Copy;
     /// 64 bytes, four per lane, lane 0 first.
     type B: Copy;
-    /// One truth value per lane.
-    type M: Copy;
 
     /// Are there registers for about 24 vectors at a time, or only for 6?
     const WIDE: bool = false;
@@ -52,10 +50,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn load_f16(self, from: &[u16; LANES]) -> Self::F;
     /// Rounds to IEEE half floats, ties to even.
     fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
-    fn load_i32(self, from: &[i32; LANES]) -> Self::I;
-    fn store_i32(self, v: Self::I, to: &mut [i32; LANES]);
-    /// Widens unsigned bytes.
-    fn load_u8(self, from: &[u8; LANES]) -> Self::I;
     /// Widens signed bytes.
     fn load_i8(self, from: &[i8; LANES]) -> Self::I;
     /// Keeps the low byte of every lane.
@@ -71,20 +65,14 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn sub(self, a: Self::F, b: Self::F) -> Self::F;
     fn mul(self, a: Self::F, b: Self::F) -> Self::F;
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
-    fn sqrt(self, a: Self::F) -> Self::F;
     /// a * b + c, rounded once.
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// a > b ? a : b (so b where one is NaN or both are zero).
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
     /// a < b ? a : b.
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
-    fn abs(self, a: Self::F) -> Self::F;
     /// To a whole number, ties to even.
     fn round(self, a: Self::F) -> Self::F;
-    /// a < b; false on NaN.
-    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
-    /// mask ? a : b.
-    fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
     /// Sum of all lanes by the fixed tree.
     fn sum(self, a: Self::F) -> f32;
     /// Largest lane; no lane may be NaN.

@@ -73,15 +73,11 @@ impl Simd for Scalar {
     type F = F;
     type I = I;
     type B = [u8; 64];
-    type M = [bool; LANES];
 
     #[inline(always)] fn load(self, from: &F) -> F { *from }
     #[inline(always)] fn store(self, v: F, to: &mut F) { *to = v; }
     #[inline(always)] fn load_f16(self, from: &[u16; LANES]) -> F { map(*from, |h| f16::from_bits(h).to_f32()) }
     #[inline(always)] fn store_f16(self, v: F, to: &mut [u16; LANES]) { *to = map(v, |x| f16::from_f32(x).to_bits()); }
-    #[inline(always)] fn load_i32(self, from: &I) -> I { *from }
-    #[inline(always)] fn store_i32(self, v: I, to: &mut I) { *to = v; }
-    #[inline(always)] fn load_u8(self, from: &[u8; LANES]) -> I { map(*from, i32::from) }
     #[inline(always)] fn load_i8(self, from: &[i8; LANES]) -> I { map(*from, i32::from) }
     #[inline(always)] fn store_i8(self, v: I, to: &mut [i8; LANES]) { *to = map(v, |x| x as i8); }
     #[inline(always)] fn load_bytes(self, from: &[u8; 64]) -> [u8; 64] { *from }
@@ -95,16 +91,10 @@ impl Simd for Scalar {
     #[inline(always)] fn sub(self, a: F, b: F) -> F { zip(a, b, |a, b| a - b) }
     #[inline(always)] fn mul(self, a: F, b: F) -> F { zip(a, b, |a, b| a * b) }
     #[inline(always)] fn div(self, a: F, b: F) -> F { zip(a, b, |a, b| a / b) }
-    #[inline(always)] fn sqrt(self, a: F) -> F { map(a, f32::sqrt) }
     #[inline(always)] fn fma(self, a: F, b: F, c: F) -> F { std::array::from_fn(|i| a[i].mul_add(b[i], c[i])) }
     #[inline(always)] fn max(self, a: F, b: F) -> F { zip(a, b, |a, b| if a > b { a } else { b }) }
     #[inline(always)] fn min(self, a: F, b: F) -> F { zip(a, b, |a, b| if a < b { a } else { b }) }
-    #[inline(always)] fn abs(self, a: F) -> F { map(a, f32::abs) }
     #[inline(always)] fn round(self, a: F) -> F { map(a, f32::round_ties_even) }
-    #[inline(always)] fn lt(self, a: F, b: F) -> [bool; LANES] { zip(a, b, |a, b| a < b) }
-    #[inline(always)] fn select(self, mask: [bool; LANES], a: F, b: F) -> F {
-        std::array::from_fn(|i| if mask[i] { a[i] } else { b[i] })
-    }
     #[inline(always)] fn sum(self, a: F) -> f32 { tree(a, |a, b| a + b) }
     #[inline(always)] fn max_lane(self, a: F) -> f32 { tree(a, |a, b| if a > b { a } else { b }) }
 

@@ -67,15 +67,21 @@ impl Vocabulary {
     }
 }
 
+/// Integers as a vector.
+#[inline(always)]
+fn ints<S: Simd>(s: S, from: &[i32; LANES]) -> S::I {
+    s.as_bits(s.load(&from.map(|x| f32::from_bits(x as u32))))
+}
+
 /// The bits of every result, in order.
 struct Bits<S>(S, Vec<i32>);
 
 impl<S: Simd> Bits<S> {
     #[inline(always)]
     fn ints(&mut self, v: S::I) {
-        let mut out = [0; LANES];
-        self.0.store_i32(v, &mut out);
-        self.1.extend(out);
+        let mut out = [0.0; LANES];
+        self.0.store(self.0.as_float(v), &mut out);
+        self.1.extend(out.map(|x| x.to_bits() as i32));
     }
 
     #[inline(always)]
@@ -117,13 +123,10 @@ fn floats<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.floats(s.sub(a, b));
     out.floats(s.mul(a, b));
     out.floats(s.div(a, b));
-    out.floats(s.sqrt(a));
     out.floats(s.fma(a, b, c));
     out.floats(s.max(a, b));
     out.floats(s.min(a, b));
-    out.floats(s.abs(a));
     out.floats(s.round(a));
-    out.floats(s.select(s.lt(a, b), b, c));
     let small = s.load(&v.a.map(|x| x.clamp(-1e30, 1e30)));
     let sums = [s.sum(small), s.max_lane(a)];
     out.1.extend(sums.map(|x| x.to_bits() as i32));
@@ -136,7 +139,7 @@ fn floats<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
 #[inline(always)]
 fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     let s = out.0;
-    let (i, j) = (s.load_i32(&v.i), s.load_i32(&v.j));
+    let (i, j) = (ints(s, &v.i), ints(s, &v.j));
     out.ints(s.splat_i32(v.i[5]));
     out.ints(s.add_i32(i, j));
     out.ints(s.sub_i32(i, j));
@@ -161,18 +164,17 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     s.store_f16(s.load(&v.a), &mut halves);
     out.1.extend(halves.map(i32::from));
     let head = &v.bytes[0];
-    out.ints(s.load_u8(head.first_chunk().expect("64 bytes hold 16")));
     out.ints(s.load_i8(&std::array::from_fn(|i| head[i] as i8)));
     out.ints(s.load_u8_pairs(head.first_chunk().expect("64 bytes hold 32")));
     let mut low = [0; LANES];
-    s.store_i8(s.load_i32(&v.i), &mut low);
+    s.store_i8(ints(s, &v.i), &mut low);
     out.1.extend(low.map(i32::from));
     out.ints(s.to_i32(s.load(&v.a)));
     out.ints(s.to_i32(s.splat(f32::NAN)));
-    out.floats(s.to_f32(s.load_i32(&v.i)));
+    out.floats(s.to_f32(ints(s, &v.i)));
     out.ints(s.as_bits(s.load(&v.a)));
-    out.floats(s.as_float(s.load_i32(&v.i)));
-    out.floats(s.pow2(s.load_i32(&v.i.map(|x| x.rem_euclid(254) - 126))));
+    out.floats(s.as_float(ints(s, &v.i)));
+    out.floats(s.pow2(ints(s, &v.i.map(|x| x.rem_euclid(254) - 126))));
 }
 
 #[inline(always)]
@@ -187,13 +189,13 @@ fn masked<S: Simd>(s: S, v: &Vocabulary, mask: u8) -> [S::B; 8] {
 #[inline(always)]
 fn products<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     let s = out.0;
-    let acc = s.load_i32(&v.i);
+    let acc = ints(s, &v.i);
     out.ints(s.dot::<8, 8>(acc, &masked(s, v, 0x0f), &v.x));
     out.ints(s.dot::<8, 4>(acc, &masked(s, v, 0x1f), &v.x));
     out.ints(s.dot::<8, 2>(acc, &masked(s, v, 0x3f), &v.x));
     let sum: i32 = v.x.iter().flat_map(|x| x.to_le_bytes()).map(|b| i32::from(b as i8)).sum();
     out.ints(s.dot_signed(s.splat_i32(-128 * sum), &masked(s, v, 0xff), &v.x));
-    out.ints(s.dot_pairs(acc, s.load_i32(&v.j.map(|w| w & 0x003f_003f)), v.x[0]));
+    out.ints(s.dot_pairs(acc, ints(s, &v.j.map(|w| w & 0x003f_003f)), v.x[0]));
 }
 
 /// Runs the vocabulary at every level against the scalar one.
