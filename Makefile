@@ -41,6 +41,7 @@ test-rust: model ## Tests of the Rust crates
 .PHONY: test-python
 test-python: model ## Tests of the Python package, on the installed wheel
 	$(BIN)/python $(PIP) --group test
+	cargo build --release --locked -p specdec-testkit --bin tiny-model
 	$(BIN)/python -m pytest
 
 .PHONY: test-exact

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeGuard
+from typing import Any, NotRequired, TypedDict, TypeGuard
 
 from specdec_rs import _checks as check
 from specdec_rs._core import Engine
@@ -22,9 +22,10 @@ class TextPrompt(TypedDict):
 
 
 class TokensPrompt(TypedDict):
-    """A prompt as token ids."""
+    """A prompt as token ids; a text beside them is only passed on to the output."""
 
     prompt_token_ids: Sequence[int]
+    prompt: NotRequired[str | None]
 
 
 Prompt = str | TextPrompt | TokensPrompt
@@ -51,14 +52,15 @@ def encode(engine: Engine, prompt: object, name: str = "prompt") -> Encoded:
     """
     if isinstance(prompt, str):
         return Encoded(prompt, engine.encode(check.unicode(name, prompt), specials=True))
-    if not isinstance(prompt, Mapping):
+    if not isinstance(prompt, Mapping) or not {"prompt", "prompt_token_ids"}.issuperset(prompt):
         raise check.wrong(name, prompt, _PROMPT)
-    if set(prompt) == {"prompt"} and isinstance(prompt["prompt"], str):
-        return encode(engine, prompt["prompt"], name)
-    if set(prompt) == {"prompt_token_ids"}:
+    text = prompt.get("prompt")
+    if not isinstance(text, str | None) or not prompt:
+        raise check.wrong(name, prompt, _PROMPT)
+    if "prompt_token_ids" in prompt:
         ids = check.token_ids(f"{name}['prompt_token_ids']", prompt["prompt_token_ids"])
-        return Encoded(None, list(ids))
-    raise check.wrong(name, prompt, _PROMPT)
+        return Encoded(text, list(ids))
+    return encode(engine, text, name)
 
 
 @dataclass(frozen=True)

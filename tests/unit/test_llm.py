@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import specdec_rs as sd
+from specdec_rs import _prompts
 
 GREEDY = sd.SamplingParams(temperature=0, max_tokens=24)
 COUNT = "Count: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2, 3, 4, 5,"
@@ -199,11 +200,16 @@ def test_more_prompts_than_places(smollm2: Path, llm: sd.LLM) -> None:
 
 def test_token_ids_are_a_prompt(llm: sd.LLM) -> None:
     ids = llm.get_tokenizer().encode(COUNT)
-    by_ids, by_text, by_dict = llm.generate(
-        [{"prompt_token_ids": ids}, COUNT, {"prompt": COUNT}], GREEDY, use_tqdm=False
-    )
-    assert (by_ids.prompt, by_ids.prompt_token_ids) == (None, ids)
-    assert by_ids.outputs == by_text.outputs == by_dict.outputs
+    forms: list[_prompts.Prompt] = [
+        {"prompt_token_ids": ids},
+        {"prompt_token_ids": ids, "prompt": "my own"},
+        {"prompt": COUNT},
+        COUNT,
+    ]
+    outputs = llm.generate(forms, GREEDY, use_tqdm=False)
+    assert [output.prompt for output in outputs] == [None, "my own", COUNT, COUNT]
+    assert all(output.prompt_token_ids == ids for output in outputs)
+    assert all(output.outputs == outputs[0].outputs for output in outputs)
 
 
 def test_no_prompts_no_outputs(llm: sd.LLM) -> None:
@@ -246,6 +252,8 @@ BAD_CALLS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"prompts": b"a"}, sd.ConfigError, "prompts: found"),
     ({"prompts": [1]}, sd.ConfigError, r"prompts\[0\]: found 1"),
     ({"prompts": {"text": "a"}}, sd.ConfigError, r"prompts\[0\]: found .*prompt_token_ids"),
+    ({"prompts": [{}]}, sd.ConfigError, r"prompts\[0\]: found"),
+    ({"prompts": {"prompt": None}}, sd.ConfigError, r"prompts\[0\]: found"),
     ({"prompts": {"prompt": 1}}, sd.ConfigError, r"prompts\[0\]: found"),
     ({"prompts": {"prompt_token_ids": []}}, sd.ContextLengthError, "no token"),
     ({"prompts": {"prompt_token_ids": [-1]}}, sd.ConfigError, r"prompt_token_ids'\]\[0\]"),
