@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 
-def run(
-    code: str, *arguments: str | Path, patience: float = 100
-) -> subprocess.CompletedProcess[str]:
-    """Run `code` with `arguments`; a hang is an error after `patience` seconds."""
+# A hang is an error. Everything that is run here takes seconds.
+PATIENCE = 100
+
+
+def run(code: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `code` with `arguments`, with `environment` beside this one's."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
-        timeout=patience,
+        timeout=PATIENCE,
+        env={**os.environ, **environment},
     )
