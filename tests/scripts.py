@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 # A hang is an error. Everything that is run here takes seconds.
 PATIENCE = 100
 

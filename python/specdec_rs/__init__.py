@@ -8,6 +8,7 @@ Importing this package loads neither torch nor numpy nor any command-line librar
 from __future__ import annotations
 
 from specdec_rs._core import build_info
+from specdec_rs._prompts import TextPrompt, TokensPrompt
 from specdec_rs.errors import (
     ClosedError,
     ConfigError,
@@ -73,8 +74,10 @@ __all__ = [
     "SpeculativeConfig",
     "SpeculativeDecodingStats",
     "StreamChunk",
+    "TextPrompt",
     "TextStream",
     "Tokenizer",
+    "TokensPrompt",
     "__version__",
     "build_info",
 ]

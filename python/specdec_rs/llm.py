@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from types import TracebackType
@@ -67,7 +67,10 @@ class LLM:
         seed: int = 0,
         num_threads: int | None = None,
         memory_budget: int | None = None,
-        speculative_config: Literal["auto"] | dict[str, object] | SpeculativeConfig | None = "auto",
+        speculative_config: Literal["auto"]
+        | Mapping[str, object]
+        | SpeculativeConfig
+        | None = "auto",
         chat_template: str | None = None,
         revision: str | None = None,
     ) -> None:

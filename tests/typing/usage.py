@@ -42,13 +42,22 @@ def calls(llm: sd.LLM) -> None:
     """The calls keep their types, and mistakes are refused."""
     assert_type(llm.generate("a"), list[sd.RequestOutput])
     assert_type(llm.generate(["a"], [params], use_tqdm=False), list[sd.RequestOutput])
+    ids: sd.TokensPrompt = {"prompt_token_ids": [1, 2]}
+    assert_type(llm.generate([ids, "a", {"prompt": "a"}]), list[sd.RequestOutput])
     assert_type(llm.chat([{"role": "user", "content": "a"}]), list[sd.RequestOutput])
     assert_type(llm.chat([[{"role": "user", "content": "a"}]]), list[sd.RequestOutput])
     assert_type(llm.get_tokenizer().encode("a"), list[int])
     for chunk in llm.stream("a"):
         assert_type(chunk.token_ids, list[int])
+    with llm.stream(ids) as stream:
+        assert_type(stream, sd.TextStream)
+        assert_type(next(stream).output, sd.RequestOutput | None)
+    assert_type(llm.get_metrics().forward_by_rows, dict[int, tuple[int, float]])
     llm.generate("a", params, False)  # type: ignore[call-arg]
     llm.generate("a", {"temperature": 0})  # type: ignore[arg-type]
+    widths: dict[str, int] = {"num_speculative_tokens": 4}
+    sd.LLM("m", speculative_config=widths)
+    sd.LLM("m", speculative_config="always")  # type: ignore[arg-type]
     sd.LLM("m", max_len=3)  # type: ignore[call-arg]
 
 
