@@ -131,3 +131,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_small_budget_is_shared_between_the_continuations() {
+    // After [1, 2] came 3 4 5 6, and more recently 7 8 9 10.
+    let context = [1, 2, 3, 4, 5, 6, 1, 2, 7, 8, 9, 10, 1, 2];
+    let tree = Ngram::new(2, 2, 2).unwrap().propose(&context, Budget { nodes: 5, depth: 5 });
+    let path = |node: usize| -> Vec<u32> {
+        tree.path_to(node).into_iter().map(|node| tree.token(node)).collect()
+    };
+    assert_eq!(tree.len(), 5);
+    assert_eq!(path(4), [7, 8, 9]);
+    assert_eq!(path(3), [3, 4]);
+}

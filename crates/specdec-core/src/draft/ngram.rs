@@ -10,7 +10,8 @@ use crate::{DraftTree, Origin, ParameterError, TokenId};
 /// first among equal m. The continuation of e copies on from there, and where it reaches the end of
 /// the context it goes on with its own tokens (as LZ77 copies), so periodic text is continued for
 /// as long as the budget allows. The first `branching` different continuations are merged into one
-/// tree in that order; a shared beginning is one path.
+/// tree; a shared beginning is one path. Nodes are given out level by level, in that order within a
+/// level, so a small budget is shared and the first continuation does not take it all.
 ///
 /// The work is linear in the length of the context.
 #[derive(Debug, Clone)]
@@ -62,20 +63,45 @@ impl Ngram {
         }
         sorted
     }
+
+    /// The first `branching` occurrences whose continuations differ within `depth` tokens.
+    fn continuations(&mut self, context: &[TokenId], depth: usize) -> Vec<usize> {
+        let mut chosen: Vec<usize> = Vec::new();
+        if depth == 0 {
+            return chosen;
+        }
+        let same = |a: usize, b: usize| {
+            (0..depth).all(|i| continued(context, a, i) == continued(context, b, i))
+        };
+        for end in self.occurrences(context) {
+            if chosen.len() == self.branching {
+                break;
+            }
+            if !chosen.iter().any(|&other| same(other, end)) {
+                chosen.push(end);
+            }
+        }
+        chosen
+    }
 }
 
 impl Drafter for Ngram {
     fn propose(&mut self, context: &[TokenId], budget: Budget) -> DraftTree {
         let mut tree = DraftTree::new();
-        if budget.depth == 0 {
-            return tree;
-        }
-        let mut branches = 0;
-        for end in self.occurrences(context) {
-            if branches == self.branching || tree.len() >= budget.nodes {
-                break;
+        let ends = self.continuations(context, budget.depth);
+        let mut last = vec![None; ends.len()];
+        for level in 0..budget.depth {
+            for (last, &end) in last.iter_mut().zip(&ends) {
+                let token = continued(context, end, level);
+                *last = match tree.child_with(*last, token) {
+                    Some(child) => Some(child),
+                    None if tree.len() == budget.nodes => return tree,
+                    None => match tree.push(*last, token, Origin::Deterministic) {
+                        Ok(child) => Some(child),
+                        Err(_) => return tree,
+                    },
+                };
             }
-            branches += usize::from(merge(&mut tree, context, end, budget));
         }
         tree
     }
@@ -85,23 +111,9 @@ impl Drafter for Ngram {
     fn reset(&mut self) {}
 }
 
-/// Adds the continuation from `end` to the tree; whether it had anything new.
-fn merge(tree: &mut DraftTree, context: &[TokenId], end: usize, budget: Budget) -> bool {
-    let before = tree.len();
-    let period = context.len() - end;
-    let mut parent = None;
-    for i in 0..budget.depth {
-        let token = context[end + i % period];
-        parent = match tree.child_with(parent, token) {
-            Some(child) => Some(child),
-            None if tree.len() == budget.nodes => break,
-            None => match tree.push(parent, token, Origin::Deterministic) {
-                Ok(child) => Some(child),
-                Err(_) => break,
-            },
-        };
-    }
-    tree.len() > before
+/// Token `i` of the continuation from `end`.
+fn continued(context: &[TokenId], end: usize, i: usize) -> TokenId {
+    context[end + i % (context.len() - end)]
 }
 
 /// `lengths[end]` = how many tokens the context's beginnings `..end` and the whole context have in
