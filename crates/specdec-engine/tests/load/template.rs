@@ -234,7 +234,10 @@ fn the_date_can_be_asked_for() {
 
 /// Templates that would eat memory or time, read files, or leave the sandbox.
 #[rustfmt::skip]
-const HOSTILE: [&str; 28] = [
+const HOSTILE: [&str; 31] = [
+    "{% set ns = namespace(l=[]) %}{% for i in range(999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",
+    "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
+    "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = ns.l + ns.l %}{% endfor %}{{ ns.l | length }}",
     "{{ 'x' * 1000000000 }}",
     "{{ ['x'] * 1000000000 }}",
     "{{ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 }}",
@@ -281,10 +284,35 @@ fn hostile_templates_end_in_an_error() {
 fn deep_nesting_does_not_overflow_the_stack() {
     let nest = "{% set n = namespace(a=[], b=[]) %}{% for i in range(999) %}\
         {% for j in range(55) %}{% set n.a = [n.a] %}{% set n.b = [n.b] %}{% endfor %}{% endfor %}";
-    for (end, length) in
-        [("{{ n.a }}", 109_892), ("{{ n.a == n.b }}", 4), ("{{ [n.a, n.b] | unique | length }}", 1)]
-    {
+    for (end, length) in [("{{ n.a == n.b }}", 4), ("{{ [n.a, n.b] | unique | length }}", 1)] {
         assert_eq!(render(&format!("{nest}{end}"), &hello()).unwrap().len(), length, "{end}");
+    }
+}
+
+/// The engine's limit of recursion does not count these, and a file's template is compiled on
+/// whatever thread loads it.
+#[test]
+fn chains_of_operators_do_not_overflow_the_stack() {
+    for (begin, link, end) in [
+        ("{{ ", "-", "1 }}"),
+        ("{{ ", "not ", "1 }}"),
+        ("{{ 1", "+1", " }}"),
+        ("{{ 1", "~1", " }}"),
+        ("{{ a", ".a", " }}"),
+        ("{{ a", "[0]", " }}"),
+        ("{{ a", "()", " }}"),
+        ("{{ 1", "|abs", " }}"),
+        ("{{ 1", " is defined", " }}"),
+        ("{{ 1", " if 1 else 1", " }}"),
+        ("{% if 0 %}", "{% elif 1 %}", "{% endif %}"),
+    ] {
+        let longest = ((128 << 10) - begin.len() - end.len()) / link.len();
+        let source = format!("{begin}{}{end}", link.repeat(longest));
+        // Reaching the next line is the test: an overflow would end the process.
+        let _ = ChatTemplate::new(&source, chat_tokenizer());
+        let longer = format!("{source}{}", " ".repeat(128 << 10));
+        let refused = ChatTemplate::new(&longer, chat_tokenizer()).map(|_| ());
+        assert!(matches!(refused, Err(TemplateError::Source { .. })), "{link}");
     }
 }
 

@@ -1,19 +1,22 @@
 //! The Jinja environment: what transformers gives to templates, and nothing else.
 //!
 //! The engine meters work and data by fuel, with gaps that are closed here: joining strings and
-//! formatting with a width are paid for too late, and printing nested lists recurses. One gap is
-//! left: lists made by `+` and `*` are lazy and cost nothing until they are walked, so a template
-//! that doubles a list 33 times can still exhaust memory. It can do no other harm.
+//! formatting with a width are paid for too late, and printing lists recurses. Two gaps are left
+//! with a clock and a stack around them: lists made by `+` and `*` are lazy and cost nothing until
+//! they are walked, so a rendering that takes longer than [`PATIENCE`] is given up (its thread goes
+//! on, for the engine cannot stop it); and a namespace joined by `~` with itself inside overflows
+//! any stack.
 
 use super::{error::TemplateError, json};
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use jiff::ZonedDateTime;
 use minijinja::{
-    Environment, Error, ErrorKind, State, Value,
+    Environment, Error, ErrorKind, Output, State, Value, escape_formatter,
     syntax::SyntaxConfig,
     value::{Kwargs, ValueKind},
 };
 use minijinja_contrib::pycompat::unknown_method_callback;
-use std::{fmt, io, thread};
+use std::{fmt, io, sync::Arc, thread, time::Duration};
 
 /// Work of one rendering: one unit an instruction or 64 bytes of data, so at most 64 MiB.
 const FUEL: u64 = 1_000_000;
@@ -27,6 +30,16 @@ const MAX_RECURSION: usize = 100;
 /// Stack of a rendering. Fuel pays for lists nested 250,000 deep, and printing, comparing or
 /// dropping them recurses with up to 1 kB a level. The system commits what is used.
 const STACK: usize = 512 << 20;
+
+/// Longest template in bytes; real ones have up to 20,000. A chain of operators costs up to 0.5 kB
+/// of stack a byte while it is compiled, so this many fit into [`STACK`].
+const MAX_SOURCE: usize = 128 << 10;
+
+/// Deepest list or mapping that is printed.
+const MAX_PRINTED_DEPTH: usize = 100;
+
+/// Longest rendering: a thousand times what a long conversation takes.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const NAME: &str = "chat";
 
@@ -43,7 +56,15 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 /// Compiles a template in an environment of its own.
-pub(super) fn compile(source: &str) -> Result<Environment<'static>, TemplateError> {
+pub(super) fn compile(source: &str) -> Result<Arc<Environment<'static>>, TemplateError> {
+    if source.len() > MAX_SOURCE {
+        return Err(TemplateError::Source { bytes: source.len(), limit: MAX_SOURCE });
+    }
+    let source = source.to_owned();
+    on_large_stack(move || compile_here(source))?.map(Arc::new)
+}
+
+fn compile_here(source: String) -> Result<Environment<'static>, TemplateError> {
     let mut environment = Environment::new();
     // As transformers sets them; templates are written for it.
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
@@ -51,6 +72,7 @@ pub(super) fn compile(source: &str) -> Result<Environment<'static>, TemplateErro
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(MAX_RECURSION);
     environment.set_unknown_method_callback(method);
+    environment.set_formatter(print);
     environment.add_filter("tojson", json::filter);
     environment.add_filter("join", join_filter);
     for unmetered in ["format", "pprint"] {
@@ -58,24 +80,64 @@ pub(super) fn compile(source: &str) -> Result<Environment<'static>, TemplateErro
     }
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);
-    environment
-        .add_template_owned(NAME, source.to_owned())
-        .map_err(|error| syntax_error(&error))?;
+    environment.add_template_owned(NAME, source).map_err(|error| syntax_error(&error))?;
     Ok(environment)
 }
 
 /// Renders on a thread of its own, for its stack.
-pub(super) fn render(environment: &Environment, context: Value) -> Result<String, TemplateError> {
+pub(super) fn render(
+    environment: &Arc<Environment<'static>>,
+    context: Value,
+) -> Result<String, TemplateError> {
+    let environment = Arc::clone(environment);
+    on_large_stack(move || render_here(&environment, context))?
+}
+
+/// Runs `work` with [`STACK`] bytes of stack, for at most [`PATIENCE`].
+fn on_large_stack<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, TemplateError> {
     let failed = |message: String| TemplateError::Failed { line: 0, message };
-    thread::scope(|scope| {
-        thread::Builder::new()
-            .name("chat-template".to_owned())
-            .stack_size(STACK)
-            .spawn_scoped(scope, || render_here(environment, context))
-            .map_err(|error| failed(format!("cannot start a thread: {error}")))?
-            .join()
-            .unwrap_or_else(|_| Err(failed("the template engine panicked".to_owned())))
+    let (sender, result) = bounded(1);
+    thread::Builder::new()
+        .name("chat-template".to_owned())
+        .stack_size(STACK)
+        // Nobody listens any more when the patience has ended.
+        .spawn(move || drop(sender.send(work())))
+        .map_err(|error| failed(format!("cannot start a thread: {error}")))?;
+    result.recv_timeout(PATIENCE).map_err(|error| match error {
+        RecvTimeoutError::Timeout => TemplateError::TooMuchWork,
+        RecvTimeoutError::Disconnected => failed("the template engine panicked".to_owned()),
     })
+}
+
+/// Prints what has an end: a list or a mapping that contains itself has none, and would overflow
+/// any stack.
+fn print(output: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    measure(state, value, MAX_PRINTED_DEPTH)?;
+    escape_formatter(output, state, value)
+}
+
+/// Pays for every item of `value`, and refuses what is nested deeper than `left`.
+fn measure(state: &State, value: &Value, left: usize) -> Result<(), Error> {
+    let kind = value.kind();
+    let nested = matches!(kind, ValueKind::Seq | ValueKind::Map | ValueKind::Iterable);
+    if !nested {
+        return Ok(());
+    }
+    if left == 0 {
+        let message = format!("a {kind} nested this deep cannot be printed");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    for item in value.try_iter()? {
+        state.consume_fuel(1)?;
+        if kind == ValueKind::Map {
+            measure(state, &value.get_item(&item)?, left - 1)?;
+        } else {
+            measure(state, &item, left - 1)?;
+        }
+    }
+    Ok(())
 }
 
 fn render_here(environment: &Environment, context: Value) -> Result<String, TemplateError> {

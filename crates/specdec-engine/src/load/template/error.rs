@@ -12,6 +12,14 @@ pub enum TemplateError {
         /// What the compiler says.
         message: String,
     },
+    /// The template is longer than any that people write.
+    #[error("the chat template has {bytes} bytes, expected at most {limit}; give a shorter one")]
+    Source {
+        /// Bytes found.
+        bytes: usize,
+        /// Most bytes.
+        limit: usize,
+    },
     /// The control tokens of the vocabulary cannot be searched for.
     #[error("the vocabulary has control tokens beyond all measure: {message}")]
     Vocabulary {

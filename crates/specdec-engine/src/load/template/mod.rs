@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 64;
 /// The chat template of a model, with the tokenizer that its prompts are for.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
     tokenizer: Arc<Tokenizer>,
     guard: Guard,
 }
