@@ -83,12 +83,26 @@ def render(engine: Engine, messages: Conversation, form: ChatForm = ChatForm()) 
         ConfigError: the template refuses it, or there is none.
     """
     try:
-        document = json.dumps([dict(m) for m in messages], ensure_ascii=False, allow_nan=False)
+        plain = [_plain(index, message) for index, message in enumerate(messages)]
+        document = json.dumps(plain, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"messages: found what is no JSON ({error})") from None
     check.unicode("messages", document)
     text, token_ids = engine.chat_prompt(document, form.template, form.add_generation_prompt)
     return Encoded(text, token_ids)
+
+
+def _plain(index: int, message: Message) -> dict[str, Any]:
+    """The message with its content as one text: OpenAI's text parts joined by line ends."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return dict(message)
+    parts = content if isinstance(content, Sequence) else ()
+    texts = [p["text"] for p in parts if isinstance(p, Mapping) and p.get("type") == "text"]
+    if not texts or len(texts) != len(parts) or not all(isinstance(t, str) for t in texts):
+        name = f"messages[{index}]['content']"
+        raise check.wrong(name, content, 'a string or text parts {"type": "text", "text": str}')
+    return {**message, "content": "\n".join(texts)}
 
 
 def several(name: str, value: object) -> list[object]:

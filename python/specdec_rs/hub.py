@@ -25,7 +25,7 @@ def from_hub(model: str, revision: str | None = None) -> Path:
     except ImportError:
         raise ModelNotFoundError(
             f"no file or folder {model!r}; if it is a hub id, install what downloads from the hub "
-            "first: pip install 'specdec-rs[hub]'"
+            "first: pip install huggingface_hub"
         ) from None
     repository, _, wanted = model.partition(":")
     try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Never, Self
 
 from specdec_rs import _checks as check
 from specdec_rs import _prompts
@@ -73,7 +73,10 @@ class LLM:
         | None = "auto",
         chat_template: str | None = None,
         revision: str | None = None,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            check.known_names("LLM", unknown, _arguments(type(self)))
         self._speculation = SpeculativeConfig.of(speculative_config)
         _refuse("tokenizer", tokenizer, None, "the model file's own is used")
         _refuse("dtype", dtype, "auto", "weights stay as the file has them")
@@ -286,6 +289,12 @@ class TextStream(Iterator[StreamChunk]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _arguments(of: type) -> list[str]:
+    import inspect  # noqa: PLC0415 - only for the words of an error
+
+    return [name for name in inspect.signature(of).parameters if name != "unknown"]
 
 
 def _refuse(name: str, value: object, default: object, hint: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specdec_rs import _checks as check
 from specdec_rs.catalogue import CATALOGUE, Model, Part
-from specdec_rs.errors import ModelNotFoundError
+from specdec_rs.errors import ModelNotFoundError, NotSupportedYetError
 from specdec_rs.fetch import fetch
 from specdec_rs.progress import Progress
 
@@ -48,6 +48,7 @@ def resolve(
 
     Raises:
         ConfigError: `model` is no string or path.
+        NotSupportedYetError: a catalogue model that the engine cannot run yet.
         ModelNotFoundError: there is no such thing, or a folder does not hold one GGUF file.
         FetchError: it exists but could not be brought here.
     """
@@ -55,7 +56,7 @@ def resolve(
         raise check.wrong("model", model, "a catalogue name, a path, a folder or a hub id")
     written = check.text("model", fspath(model))
     if isinstance(model, str) and model in CATALOGUE:
-        return fetch(CATALOGUE[model], progress)
+        return _runnable(CATALOGUE[model], progress)
     path = Path(written).expanduser()
     if path.is_dir():
         return _only_gguf(path)
@@ -69,6 +70,13 @@ def resolve(
         f"no file, folder or catalogue model {written!r}{check.near(written, CATALOGUE)}; "
         f"give the path of a GGUF file or one of {', '.join(CATALOGUE)}"
     )
+
+
+def _runnable(model: Model, progress: Progress | None) -> Path:
+    # Said before hundreds of megabytes are fetched for nothing.
+    if model.missing is not None:
+        raise NotSupportedYetError("model", model.name, f"the engine lacks {model.missing}")
+    return fetch(model, progress)
 
 
 def _only_gguf(folder: Path) -> Path:

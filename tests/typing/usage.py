@@ -58,7 +58,7 @@ def calls(llm: sd.LLM) -> None:
     widths: dict[str, int] = {"num_speculative_tokens": 4}
     sd.LLM("m", speculative_config=widths)
     sd.LLM("m", speculative_config="always")  # type: ignore[arg-type]
-    sd.LLM("m", max_len=3)  # type: ignore[call-arg]
+    sd.LLM("m", max_len=3)  # type: ignore[arg-type]
 
 
 assert_type(sd.build_info(), dict[str, str])

@@ -88,3 +88,17 @@ def test_a_wrong_speculative_config_is_one_line_and_status_2(option: str, reason
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1
     assert not done.stdout
+
+
+def test_a_conversation_can_be_one_document() -> None:
+    done = specdec("chat", "--max-tokens", "8", "--json", stdin="Say hello.\nAnd again.\n")
+    answers = json.loads(done.stdout)
+    assert len(answers) == 2
+    assert all(answer["outputs"][0]["text"] for answer in answers)
+
+
+def test_a_model_that_cannot_run_yet_is_refused_before_it_is_fetched() -> None:
+    done = specdec("generate", PROMPT, "--model", "gemma3-270m")
+    assert done.returncode == 2
+    assert "not yet supported" in done.stderr
+    assert "fetch" not in done.stderr

@@ -153,4 +153,4 @@ def test_a_hub_id_without_the_package(tmp_path: Path) -> None:
         check=False,
     )
     assert "ModelNotFoundError" in done.stderr
-    assert "pip install 'specdec-rs[hub]'" in done.stderr
+    assert "pip install huggingface_hub" in done.stderr

@@ -10,6 +10,7 @@ import typer
 from specdec_rs.cli import _options as options
 from specdec_rs.cli import _show
 from specdec_rs.llm import LLM
+from specdec_rs.outputs import RequestOutput
 from specdec_rs.params import SamplingParams
 
 
@@ -32,13 +33,17 @@ def run(
 ) -> None:
     """Talk with a model; an empty line or end of input ends the conversation.
 
+    With --json, the answers come as one document when it has ended: a list where it had turns.
+
     Messages are text: a special token written in one is never a special token.
     """
     params = options.sampling(max_tokens, temperature, top_k, top_p, min_p, seed, stop)
     messages = [{"role": "system", "content": system}] if system else []
     with options.load(model, speculative_config, num_threads) as llm:
         if message is None:
-            _talk(llm, messages, params)
+            outputs = _talk(llm, messages, params, quiet=json)
+            if json:
+                _show.document([output.to_dict() for output in outputs])
             return
         messages.append({"role": "user", "content": message})
         if json:
@@ -48,11 +53,20 @@ def run(
             _show.answer(llm.stream(messages, params))
 
 
-def _talk(llm: LLM, messages: list[dict[str, str]], params: SamplingParams) -> None:
+def _talk(
+    llm: LLM, messages: list[dict[str, str]], params: SamplingParams, *, quiet: bool
+) -> list[RequestOutput]:
+    """Turn by turn until the person or pipe has no more to say."""
+    outputs = []
     while said := _read():
         messages.append({"role": "user", "content": said})
-        output = _show.answer(llm.stream(messages, params))
+        if quiet:
+            [output] = llm.chat(messages, params, use_tqdm=False)
+        else:
+            output = _show.answer(llm.stream(messages, params))
         messages.append({"role": "assistant", "content": output.outputs[0].text})
+        outputs.append(output)
+    return outputs
 
 
 def _read() -> str:

@@ -55,13 +55,17 @@ class Side:
                 self.outputs.append(chunk.output)
 
     @property
-    def speed(self) -> float:
-        """Median tokens per second of the silent runs.
+    def speeds(self) -> list[float]:
+        """Tokens per second of the silent runs, ascending.
 
         The shown one paid for first touches of memory and for drawing.
         """
-        silent = self.outputs[1:]
-        return statistics.median(run.metrics.tokens_per_second or 0.0 for run in silent)
+        return sorted(run.metrics.tokens_per_second or 0.0 for run in self.outputs[1:])
+
+    @property
+    def speed(self) -> float:
+        """Their median."""
+        return statistics.median(self.speeds)
 
 
 def run(
@@ -123,7 +127,9 @@ def _report(model: str, plain: Side, speculative: Side) -> dict[str, Any]:
         "same_text": len(texts) == 1 and len(tokens) == 1,
         "num_tokens": len(plain.outputs[0].outputs[0].token_ids),
         "plain_tokens_per_second": plain.speed,
+        "plain_tokens_per_second_runs": plain.speeds,
         "speculative_tokens_per_second": speculative.speed,
+        "speculative_tokens_per_second_runs": speculative.speeds,
         "speedup": speculative.speed / plain.speed if plain.speed else None,
         "speculation": _speculation(stats) if stats is not None else None,
     }
@@ -153,11 +159,9 @@ _REASONS = {
 def _print(report: dict[str, Any]) -> None:
     same = "same text" if report["same_text"] else "DIFFERENT TEXT"
     typer.echo(f"{report['model']}: {same}, {report['num_tokens']} tokens, greedy")
-    typer.echo(f"plain        {report['plain_tokens_per_second']:7.1f} tokens/s")
-    typer.echo(
-        f"speculative  {report['speculative_tokens_per_second']:7.1f} tokens/s  "
-        f"({report['speedup']:.2f}x)"
-    )
+    _print_speed("plain", report)
+    _print_speed("speculative", report)
+    typer.echo(f"speed-up     {report['speedup']:7.2f}x")
     stats = report["speculation"]
     if stats is None:
         return
@@ -177,6 +181,12 @@ def _print(report: dict[str, Any]) -> None:
             typer.echo(f"  {count:4} x {_REASONS.get(reason, reason)}")
 
 
+def _print_speed(title: str, report: dict[str, Any]) -> None:
+    runs = report[f"{title}_tokens_per_second_runs"]
+    median = report[f"{title}_tokens_per_second"]
+    typer.echo(f"{title:12} {median:7.1f} tokens/s  (median of {runs[0]:.1f} to {runs[-1]:.1f})")
+
+
 @contextmanager
 def _screen(left: str, right: str, *, quiet: bool) -> Iterator[Show]:
     """Two columns on a terminal; otherwise each text once, as it comes."""
@@ -186,6 +196,7 @@ def _screen(left: str, right: str, *, quiet: bool) -> Iterator[Show]:
         yield from _columns(left, right)
     else:
         yield _Lines().show
+        typer.echo()
 
 
 class _Lines:

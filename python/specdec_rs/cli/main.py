@@ -45,5 +45,6 @@ def main() -> None:
     try:
         app()
     except SpecdecError as error:
-        typer.echo(f"error: {error}", err=True)
+        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        typer.echo(f"error: {error}{notes}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
