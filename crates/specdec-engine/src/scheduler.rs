@@ -81,11 +81,6 @@ impl Scheduler {
         self.waiting.is_empty() && self.running.is_empty()
     }
 
-    /// The sequences of the step in flight.
-    pub fn running(&self) -> &[Sequence] {
-        &self.running
-    }
-
     /// Lets waiting sequences join and steps all running ones once.
     ///
     /// # Errors

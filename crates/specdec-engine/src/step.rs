@@ -14,7 +14,7 @@ use crate::metrics::EngineMetrics;
 use crate::model::{decoder::Decoder, rows::Row};
 use crate::sequence::{Scratch, Sequence};
 use specdec_core::row_ops::Scalar;
-use specdec_core::{DraftTree, Law, LawError, Laws, Outcome, Sampling, Step, StepEnd, law};
+use specdec_core::{Budget, DraftTree, Law, LawError, Laws, Outcome, Sampling, Step, StepEnd, law};
 use std::time::Instant;
 
 /// One sequence's share of a pass.
@@ -99,8 +99,9 @@ fn plan(max_rows: usize, sequences: &mut [Sequence]) -> (Vec<Share>, Vec<Row>) {
         if known > 1 {
             left -= missing;
         }
-        let room = known == 1 && seq.draft_budget().depth > 0;
-        let tree = if room { propose(seq) } else { DraftTree::new() };
+        let budget = seq.draft_budget();
+        let room = known == 1 && budget.depth > 0;
+        let tree = if room { propose(seq, budget) } else { DraftTree::new() };
         let share = Share { first: rows.len(), missing, tree, draws, room };
         push_rows(&mut rows, index, &seq.missing()[..missing], &share);
         shares.push(share);
@@ -108,8 +109,7 @@ fn plan(max_rows: usize, sequences: &mut [Sequence]) -> (Vec<Share>, Vec<Row>) {
     (shares, rows)
 }
 
-fn propose(seq: &mut Sequence) -> DraftTree {
-    let budget = seq.draft_budget();
+fn propose(seq: &mut Sequence, budget: Budget) -> DraftTree {
     match &mut seq.speculator {
         Some(spec) => spec.drafter.propose(&seq.tokens, budget),
         None => DraftTree::new(),

@@ -2,14 +2,14 @@
 //! once; no step allocates beyond it.
 
 use super::{Memory, Ops};
-use crate::cache::{Move, PAGE};
+use crate::cache::Move;
 use crate::error::EngineError;
 use crate::load::ModelConfig;
 use crate::model::rows::Step;
 use crate::model::weights::Weights;
 use specdec_kernels::{
-    Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, Product, Rope, Store, attention, linear,
-    rms_norm, rope_append, swiglu,
+    Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, PoolError, Product, Rope, Store,
+    attention, linear, rms_norm, rope_append, swiglu,
 };
 
 /// Sizes of the arena.
@@ -228,6 +228,11 @@ impl Arena {
             all_rows: (0..rows as u32).collect(),
         }
     }
+
+    /// `normed = norm(x)` for the first `rows` rows, with the int8 forms that its readers want.
+    fn norm(&mut self, cpu: &Cpu, rows: usize, weight: &[f32], eps: f32) -> Result<(), PoolError> {
+        rms_norm(cpu, &self.x, &self.all_rows[..rows], weight, eps, &mut self.normed)
+    }
 }
 
 impl Ops for CpuOps {
@@ -261,14 +266,7 @@ impl Ops for CpuOps {
         let (q_width, kv_width) = (self.q_width(), self.kv_width());
         let weights = &self.parameters.layers[layer];
         let arena = &mut self.arena;
-        rms_norm(
-            &self.cpu,
-            &arena.x,
-            &arena.all_rows[..rows],
-            &weights.attention_norm,
-            self.config.rms_eps,
-            &mut arena.normed,
-        )?;
+        arena.norm(&self.cpu, rows, &weights.attention_norm, self.config.rms_eps)?;
         let mut products = [
             weights.q.product(Store::Set, &mut arena.q[..rows * q_width]),
             weights.k.product(Store::Set, &mut arena.k[..rows * kv_width]),
@@ -315,14 +313,7 @@ impl Ops for CpuOps {
         let width = rows * self.config.ffn;
         let weights = &self.parameters.layers[layer];
         let arena = &mut self.arena;
-        rms_norm(
-            &self.cpu,
-            &arena.x,
-            &arena.all_rows[..rows],
-            &weights.ffn_norm,
-            self.config.rms_eps,
-            &mut arena.normed,
-        )?;
+        arena.norm(&self.cpu, rows, &weights.ffn_norm, self.config.rms_eps)?;
         let mut products = [
             weights.gate.product(Store::Set, &mut arena.gate[..width]),
             weights.up.product(Store::Set, &mut arena.up[..width]),
@@ -395,6 +386,3 @@ impl Ops for CpuOps {
         }
     }
 }
-
-/// Positions per KV page are one constant for cache accounting and kernels.
-const _: () = assert!(PAGE == specdec_kernels::PAGE);
