@@ -50,10 +50,19 @@ def approx(*weights: float) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_shared_vectors(case: dict[str, Any]) -> None:
-    fields = {
-        name: case[name] for name in ("temperature", "top_k", "top_p", "min_p") if name in case
-    }
-    assert law(*case["weights"], **fields) == approx(*(float(Fraction(x)) for x in case["law"]))
+    words = {"id", "weights", "law", "prompt", "output", "path", "bad_words"}
+    fields = {name: value for name, value in case.items() if name not in words}
+    bias = fields.pop("logit_bias", {})
+    fields["logit_bias"] = {int(token): value for token, value in bias.items()}
+    found = process_logits(
+        logs(*case["weights"]),
+        Sampling(**fields),
+        prompt_token_ids=case.get("prompt", []),
+        output_token_ids=[*case.get("output", []), *case.get("path", [])],
+        bad_words=case.get("bad_words", []),
+    )
+    expected = [float(Fraction(x)) for x in case["law"]]
+    assert [float(x) for x in found] == approx(*expected)
 
 
 def test_g4_top_p_in_exact_numbers() -> None:

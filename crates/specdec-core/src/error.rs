@@ -1,5 +1,7 @@
 //! What can go wrong, with the values needed to say so.
 
+use std::borrow::Cow;
+
 use crate::TokenId;
 
 /// A row of logits or weights that is no law.
@@ -46,6 +48,14 @@ pub enum LawError {
         ids: usize,
         /// The number of weights.
         weights: usize,
+    },
+    /// A row of logits with fewer entries than the vocabulary has tokens.
+    #[error("a row of {len} logits for a vocabulary of {vocab}; there must be one for each token")]
+    Row {
+        /// The number of logits.
+        len: usize,
+        /// The number of tokens.
+        vocab: usize,
     },
     /// A token outside the vocabulary.
     #[error("token {token} is outside the vocabulary of {len}")]
@@ -94,5 +104,12 @@ pub struct ParameterError {
     /// The value found.
     pub found: String,
     /// The values allowed, in words.
-    pub expected: &'static str,
+    pub expected: Cow<'static, str>,
+}
+
+impl ParameterError {
+    /// `name` is `found`, but must be `expected`.
+    pub fn new(name: &'static str, found: String, expected: impl Into<Cow<'static, str>>) -> Self {
+        Self { name, found, expected: expected.into() }
+    }
 }

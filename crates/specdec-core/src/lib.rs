@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! draft    Drafter::propose    context          -> DraftTree
-//! law      law                 row of logits    -> Law, at each place the walk visits
+//! law      Processors::law     row of logits    -> Law, at each place the walk visits
 //! verify   Method::verify      tree, laws, key  -> Outcome: accepted path and the next token
 //! accept   Acceptor::accept    token by token   -> text to stream, or the end
 //! stats    SpecStats::record   step by step     -> acceptance
@@ -53,7 +53,7 @@ pub mod verify;
 pub use accept::{Acceptor, Finish, FinishReason, Limits, Stop};
 pub use draft::{Budget, Drafter, Ngram};
 pub use error::{LawError, ParameterError, TreeError};
-pub use law::{Law, Sampling, TokenLogprobs, law, logprobs};
+pub use law::{History, Law, Prefix, Processors, Sampling, Scratch, TokenLogprobs, logprobs};
 pub use number::Number;
 pub use row_ops::RowOps;
 pub use stats::{SpecStats, Step, StepEnd};

@@ -140,6 +140,14 @@ impl<N> DraftTree<N> {
         self.children(parent).iter().copied().find(|&child| self.token(child) == token)
     }
 
+    /// Writes the tokens from the context to `node`, its own included, into `path`; none for the
+    /// context itself.
+    pub fn tokens_to(&self, node: Option<usize>, path: &mut Vec<TokenId>) {
+        path.clear();
+        path.extend(std::iter::successors(node, |&node| self.parent(node)).map(|i| self.token(i)));
+        path.reverse();
+    }
+
     /// Nodes from the context to `node`, itself included.
     pub fn path_to(&self, node: usize) -> Vec<usize> {
         let mut path: Vec<usize> =

@@ -2,12 +2,24 @@
 
 use proptest::prelude::*;
 use specdec_core::row_ops::{RowOps, Scalar};
-use specdec_core::{Law, LawError, ParameterError, Sampling, TokenId, law, logprobs, math};
+use specdec_core::{
+    History, Law, LawError, Processors, Sampling, Scratch, TokenId, logprobs, math,
+};
+
+fn try_law(row: &[f32], sampling: &Sampling, out: &mut Law) -> Result<(), LawError> {
+    let processors = Processors::new(sampling, row.len()).expect("in range");
+    let (history, ops) = (History::default(), &mut Scalar::default());
+    processors.law(row, history.then(&[]), ops, &mut Scratch::default(), out)
+}
 
 fn law_of(row: &[f32], sampling: &Sampling) -> Law {
     let mut out = Law::one_hot(9);
-    law(row, sampling, &mut Scalar::default(), &mut out).expect("a law");
+    try_law(row, sampling, &mut out).expect("a law");
     out
+}
+
+fn cuts(temperature: f64, top_k: u32, top_p: f64, min_p: f64) -> Sampling {
+    Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() }
 }
 
 /// The chain on pairs (token, weight), as sentences: sort, keep, keep, keep.
@@ -46,8 +58,7 @@ proptest! {
         top_p in 0.05..0.95_f64,
         min_p in prop::sample::select(vec![0.0, 0.01, 0.3, 0.9, 1.0]),
     ) {
-        let sampling = Sampling::new(temperature, top_k, top_p, min_p).expect("in range");
-        let found = law_of(&logits, &sampling);
+        let found = law_of(&logits, &cuts(temperature, top_k, top_p, min_p));
         let expected = slowly(&logits, temperature, top_k as usize, top_p, min_p);
         for (token, p) in expected.iter().enumerate() {
             let found = found.prob(token as TokenId);
@@ -70,17 +81,13 @@ proptest! {
 #[test]
 fn a_law_is_the_same_whatever_was_in_its_buffers() {
     let row: Vec<f32> = (0..500).map(|i| ((i * 37) % 101) as f32 / 9.0).collect();
-    let all = [
-        Sampling::default(),
-        Sampling::new(0.7, 0, 0.9, 0.0).expect("in range"),
-        Sampling::greedy(),
-        Sampling::new(1.3, 20, 1.0, 0.05).expect("in range"),
-    ];
+    let all =
+        [Sampling::default(), cuts(0.7, 0, 0.9, 0.0), Sampling::greedy(), cuts(1.3, 20, 1.0, 0.05)];
     let mut reused = Law::one_hot(0);
     for first in &all {
         for second in &all {
-            law(&row, first, &mut Scalar::default(), &mut reused).expect("a law");
-            law(&row, second, &mut Scalar::default(), &mut reused).expect("a law");
+            try_law(&row, first, &mut reused).expect("a law");
+            try_law(&row, second, &mut reused).expect("a law");
             assert_eq!(reused, law_of(&row, second));
         }
     }
@@ -88,11 +95,8 @@ fn a_law_is_the_same_whatever_was_in_its_buffers() {
 
 #[test]
 fn bad_rows_are_named() {
-    let fail = |row: &[f32]| {
-        let mut out = Law::one_hot(0);
-        let sampling = Sampling::default();
-        law(row, &sampling, &mut Scalar::default(), &mut out).expect_err("no law")
-    };
+    let fail =
+        |row: &[f32]| try_law(row, &Sampling::default(), &mut Law::one_hot(0)).expect_err("no law");
     let message = fail(&[0.0, f32::INFINITY]).to_string();
     assert_eq!(
         message,
@@ -108,14 +112,14 @@ fn bad_rows_are_named() {
 fn extreme_rows_are_laws() {
     let spread = law_of(&[f32::MAX, f32::MIN, f32::NEG_INFINITY, 0.0], &Sampling::default());
     assert_eq!(spread.only_token(), Some(0));
-    let cold = Sampling::new(2e-5, 0, 1.0, 0.0).expect("in range");
+    let cold = cuts(2e-5, 0, 1.0, 0.0);
     assert_eq!(law_of(&[1.0, 1.1, 1.0], &cold).only_token(), Some(1));
-    let hot = Sampling::new(1e30, 0, 1.0, 0.0).expect("in range");
+    let hot = cuts(1e30, 0, 1.0, 0.0);
     assert!((law_of(&[1.0, 1.1], &hot).prob(0) - 0.5).abs() < 1e-9);
-    let flat = Sampling::new(1.0, 0, 0.5, 0.0).expect("in range");
+    let flat = cuts(1.0, 0, 0.5, 0.0);
     assert_eq!(law_of(&[0.0; 1000], &flat).len(), 500);
     assert_eq!(law_of(&[3.0], &flat).only_token(), Some(0));
-    let single = Sampling::new(1.0, 1, 1.0, 0.0).expect("in range");
+    let single = cuts(1.0, 1, 1.0, 0.0);
     assert_eq!(law_of(&[f32::NEG_INFINITY, 1.0], &single).only_token(), Some(1));
 }
 
@@ -123,24 +127,61 @@ fn extreme_rows_are_laws() {
 fn greedy_takes_the_lowest_id_on_ties() {
     let row = [1.0, 3.0, 2.0, 3.0];
     assert_eq!(law_of(&row, &Sampling::greedy()), Law::one_hot(1));
-    let tiny = Sampling::new(1e-6, 5, 0.5, 0.1).expect("in range");
+    let tiny = cuts(1e-6, 5, 0.5, 0.1);
     assert_eq!(law_of(&row, &tiny), Law::one_hot(1));
 }
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let message = |sampling: Result<Sampling, ParameterError>| match sampling {
-        Ok(sampling) => panic!("{sampling:?}"),
+    let message = |sampling: Sampling| match Processors::new(&sampling, 8) {
+        Ok(processors) => panic!("{processors:?}"),
         Err(error) => error.to_string(),
     };
-    let new = Sampling::new;
-    assert_eq!(message(new(-1.0, 0, 1.0, 0.0)), "temperature is -1, expected a finite number >= 0");
-    assert!(message(new(f64::NAN, 0, 1.0, 0.0)).starts_with("temperature is NaN"));
-    assert!(message(new(f64::INFINITY, 0, 1.0, 0.0)).starts_with("temperature is inf"));
-    assert_eq!(message(new(1.0, 0, 0.0, 0.0)), "top_p is 0, expected a number in (0, 1]");
-    assert!(message(new(1.0, 0, 1.1, 0.0)).starts_with("top_p is 1.1"));
-    assert!(message(new(1.0, 0, f64::NAN, 0.0)).starts_with("top_p is NaN"));
-    assert!(message(new(1.0, 0, 1.0, -0.1)).starts_with("min_p is -0.1"));
+    let cut = |temperature, top_p, min_p| message(cuts(temperature, 0, top_p, min_p));
+    assert_eq!(cut(-1.0, 1.0, 0.0), "temperature is -1, expected a finite number >= 0");
+    assert!(cut(f64::NAN, 1.0, 0.0).starts_with("temperature is NaN"));
+    assert!(cut(f64::INFINITY, 1.0, 0.0).starts_with("temperature is inf"));
+    assert_eq!(cut(1.0, 0.0, 0.0), "top_p is 0, expected a number in (0, 1]");
+    assert!(cut(1.0, 1.1, 0.0).starts_with("top_p is 1.1"));
+    assert!(cut(1.0, f64::NAN, 0.0).starts_with("top_p is NaN"));
+    assert!(cut(1.0, 1.0, -0.1).starts_with("min_p is -0.1"));
+    let model = Sampling::default;
+    for penalty in [0.0, -1.0, f64::NAN, 1e-60, 1e60] {
+        let text = message(Sampling { repetition_penalty: penalty, ..model() });
+        assert_eq!(
+            text,
+            format!("repetition_penalty is {penalty}, expected a finite number above 0")
+        );
+    }
+    assert_eq!(
+        message(Sampling { frequency_penalty: 2.5, ..model() }),
+        "frequency_penalty is 2.5, expected a number in [-2, 2]"
+    );
+    assert!(
+        message(Sampling { presence_penalty: f64::NAN, ..model() })
+            .starts_with("presence_penalty is NaN")
+    );
+    assert_eq!(
+        message(Sampling { logit_bias: [(1, 0.5), (8, 0.0)].into(), ..model() }),
+        "logit_bias is token 8, expected token ids below 8, the size of the vocabulary"
+    );
+    assert!(
+        message(Sampling { logit_bias: [(1, 1e39)].into(), ..model() }).ends_with("numbers (f32)")
+    );
+    assert_eq!(
+        message(Sampling { allowed_token_ids: Some(Vec::new()), ..model() }),
+        "allowed_token_ids is empty, expected at least one token id"
+    );
+    assert!(
+        message(Sampling { allowed_token_ids: Some(vec![9]), ..model() })
+            .starts_with("allowed_token_ids is token 9")
+    );
+    assert!(
+        message(Sampling { bad_words: vec![vec![3], vec![]], ..model() })
+            .starts_with("bad_words is a word without tokens")
+    );
+    assert!(message(Sampling { bad_words: vec![vec![8]], ..model() }).contains("token 8"));
+    assert!(message(Sampling { end_token_ids: vec![8], ..model() }).contains("stop_token_ids"));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use specdec_core::rng::Key;
 use specdec_core::row_ops::Scalar;
 use specdec_core::verify::standard;
 use specdec_core::{
-    DraftTree, Law, LawError, Laws, Number, Origin, Outcome, Sampling, TokenId, Walk, law,
+    DraftTree, History, Law, LawError, Laws, Number, Origin, Outcome, Processors, Sampling,
+    Scratch, TokenId, Walk,
 };
 use specdec_testkit::chi_square::chi_square;
 use specdec_testkit::enumerate::{Branches, enumerate};
@@ -191,7 +192,9 @@ fn t13_nan_is_a_typed_error_and_never_token_0() {
     let row = [0.0, f32::NAN, 1.0];
     let mut out = Law::one_hot(2);
     for sampling in [Sampling::default(), Sampling::greedy()] {
-        match law(&row, &sampling, &mut Scalar::default(), &mut out) {
+        let processors = Processors::new(&sampling, 3).expect("in range");
+        let (ops, scratch) = (&mut Scalar::default(), &mut Scratch::default());
+        match processors.law(&row, History::default().then(&[]), ops, scratch, &mut out) {
             Err(LawError::Logit { token: 1, value }) => assert!(value.is_nan()),
             other => panic!("{other:?}"),
         }

@@ -6,7 +6,9 @@ use serde_json::Value;
 use specdec_core::chances::{Coupled, Draw, Draws, Independent, Purpose};
 use specdec_core::rng::{Key, philox, uniform};
 use specdec_core::row_ops::Scalar;
-use specdec_core::{DraftTree, Law, LawError, Laws, Number, Origin, Sampling, TokenId, law};
+use specdec_core::{
+    DraftTree, History, Law, LawError, Laws, Number, Origin, Processors, Sampling, Scratch, TokenId,
+};
 use specdec_testkit::enumerate::{Branches, enumerate};
 use specdec_testkit::rational::Rational;
 use specdec_testkit::rounds::Verifier;
@@ -111,21 +113,46 @@ fn check_case(case: &Value, p: &Law<Rational>, found: &Found) {
     }
 }
 
+fn optional(case: &Value, name: &str) -> Vec<u32> {
+    case.get(name).map(weights).unwrap_or_default()
+}
+
+fn sampling(case: &Value) -> Sampling {
+    let number = |name: &str, default| case.get(name).map_or(default, |v| v.as_f64().unwrap());
+    let bias = case.get("logit_bias").map(|bias| {
+        let pair = |(id, bias): (&String, &Value)| (id.parse().unwrap(), bias.as_f64().unwrap());
+        bias.as_object().unwrap().iter().map(pair).collect()
+    });
+    Sampling {
+        temperature: number("temperature", 1.0),
+        top_k: number("top_k", 0.0) as u32,
+        top_p: number("top_p", 1.0),
+        min_p: number("min_p", 0.0),
+        repetition_penalty: number("repetition_penalty", 1.0),
+        frequency_penalty: number("frequency_penalty", 0.0),
+        presence_penalty: number("presence_penalty", 0.0),
+        logit_bias: bias.unwrap_or_default(),
+        allowed_token_ids: case.get("allowed_token_ids").map(weights),
+        bad_words: case.get("bad_words").map(|words| list(words, weights)).unwrap_or_default(),
+        min_tokens: number("min_tokens", 0.0) as usize,
+        end_token_ids: optional(case, "stop_token_ids"),
+    }
+}
+
 #[test]
 fn processors() {
     for case in list(&read("processors")["cases"], Value::clone) {
-        let number = |name: &str, default| case.get(name).map_or(default, |v| v.as_f64().unwrap());
-        let top_k = number("top_k", 0.0) as u32;
-        let sampling = Sampling::new(
-            number("temperature", 1.0),
-            top_k,
-            number("top_p", 1.0),
-            number("min_p", 0.0),
-        );
-        let row: Vec<f32> =
-            weights(&case["weights"]).iter().map(|&w| f64::from(w).ln() as f32).collect();
+        let row: Vec<f32> = list(&case["weights"], |w| w.as_f64().expect("a weight").ln() as f32);
+        let processors = Processors::new(&sampling(&case), row.len()).expect("in range");
+        let mut history = History::new(&optional(&case, "prompt"));
+        for token in optional(&case, "output") {
+            history.push(token);
+        }
+        // Drafted tokens weigh the same as committed ones.
+        let path = optional(&case, "path");
         let mut found = Law::one_hot(0);
-        law(&row, &sampling.expect("in range"), &mut Scalar::default(), &mut found).expect("a law");
+        let (ops, scratch) = (&mut Scalar::default(), &mut Scratch::default());
+        processors.law(&row, history.then(&path), ops, scratch, &mut found).expect("a law");
         for (token, expected) in list(&case["law"], fraction).into_iter().enumerate() {
             let (p, expected) = (found.prob(token as TokenId), expected.to_f64());
             // Logits are f32: an error of half a unit in the last place of ln 50 is 2.4e-7.

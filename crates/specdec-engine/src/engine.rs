@@ -13,8 +13,8 @@ use crate::scheduler::{Scheduler, Update};
 use crate::sequence::{Sequence, Spec, Speculator};
 use crate::speculate::Speculation;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
-use specdec_core::TokenId;
 use specdec_core::rng::{Key, philox};
+use specdec_core::{Processors, TokenId};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,7 +152,8 @@ impl Engine {
         };
         let method = Speculation::method(self.speculation.as_ref(), &params);
         let (context, arrival) = (self.max_model_len, Instant::now());
-        let spec = Spec { id, params, key, method, speculator, context, arrival };
+        let processors = Processors::new(&params.sampling, self.vocab)?;
+        let spec = Spec { id, params, processors, key, method, speculator, context, arrival };
         Ok(Sequence::new(prompt, spec, &self.tokenizer))
     }
 

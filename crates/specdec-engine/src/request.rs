@@ -10,7 +10,7 @@ pub const MAX_LOGPROBS: usize = 20;
 /// How to sample one answer.
 #[derive(Clone, Debug)]
 pub struct SamplingParams {
-    /// Temperature and truncation of the law.
+    /// What decides the law.
     pub sampling: Sampling,
     /// Seed of this request. With one, the text is a function of weights, prompt, parameters and
     /// seed only, with or without speculation.
@@ -28,7 +28,7 @@ pub struct SamplingParams {
 }
 
 impl SamplingParams {
-    /// Checks what [`Sampling`] has not checked already.
+    /// Checks what [`Processors`](specdec_core::Processors) do not.
     ///
     /// # Errors
     /// [`EngineError::Config`] naming the field.

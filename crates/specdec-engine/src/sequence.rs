@@ -7,7 +7,8 @@ use crate::request::{Chunk, Completion, RequestMetrics, SamplingParams};
 use specdec_core::rng::Key;
 use specdec_core::row_ops::Scalar;
 use specdec_core::{
-    Acceptor, Budget, Drafter, Law, Limits, Method, SpecStats, Step, TokenId, logprobs,
+    Acceptor, Budget, Drafter, History, Law, Limits, Method, Processors, SpecStats, Step, TokenId,
+    logprobs,
 };
 use std::time::Instant;
 
@@ -17,13 +18,20 @@ pub struct Scratch {
     pub ops: Scalar,
     /// The law at the node in hand.
     pub law: Law,
+    /// The row in hand, where processors change it.
+    pub edited: specdec_core::Scratch,
     /// Weights of one row.
     pub weights: Vec<f64>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self { ops: Scalar::default(), law: Law::one_hot(0), weights: Vec::new() }
+        Self {
+            ops: Scalar::default(),
+            law: Law::one_hot(0),
+            edited: specdec_core::Scratch::default(),
+            weights: Vec::new(),
+        }
     }
 }
 
@@ -41,6 +49,8 @@ pub struct Spec {
     pub id: u64,
     /// How to sample.
     pub params: SamplingParams,
+    /// The law that `params` ask for.
+    pub processors: Processors,
     /// Randomness: the request's seed, or one that the engine drew.
     pub key: Key,
     /// Rule of acceptance.
@@ -60,6 +70,9 @@ pub struct Sequence {
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) cache: SeqCache,
     pub(crate) params: SamplingParams,
+    pub(crate) processors: Processors,
+    /// What processors know of the text.
+    pub(crate) history: History,
     pub(crate) key: Key,
     pub(crate) method: Method,
     pub(crate) speculator: Option<Speculator>,
@@ -89,9 +102,11 @@ impl Sequence {
         Self {
             id: spec.id,
             prompt_len: prompt.len(),
+            history: History::new(&prompt),
             tokens: prompt,
             cache: SeqCache::default(),
             params: spec.params,
+            processors: spec.processors,
             key: spec.key,
             method: spec.method,
             speculator: spec.speculator,
@@ -166,6 +181,7 @@ impl Sequence {
         }
         self.first_token.get_or_insert_with(Instant::now);
         self.tokens.push(token);
+        self.history.push(token);
         self.chunk.token_ids.push(token);
         self.chunk.num_from_draft += usize::from(from_draft);
         let piece = self.decoder.push(tokenizer.token_bytes(token));

@@ -13,8 +13,7 @@ use crate::load::tokenizer::Tokenizer;
 use crate::metrics::EngineMetrics;
 use crate::model::{decoder::Decoder, rows::Row};
 use crate::sequence::{Scratch, Sequence};
-use specdec_core::row_ops::Scalar;
-use specdec_core::{Budget, DraftTree, Law, LawError, Laws, Outcome, Sampling, Step, StepEnd, law};
+use specdec_core::{Budget, DraftTree, Law, LawError, Laws, Outcome, Step, StepEnd, TokenId};
 use std::time::Instant;
 
 /// One sequence's share of a pass.
@@ -161,8 +160,8 @@ fn check(
     root: usize,
     scratch: &mut Scratch,
 ) -> Result<Outcome, LawError> {
-    let Scratch { ops, law, .. } = scratch;
-    let mut laws = RowLaws { decoder, root, sampling: &seq.params.sampling, ops, law };
+    let path = Vec::new();
+    let mut laws = RowLaws { decoder, root, seq, tree: &share.tree, path, scratch };
     seq.method.verify(&share.tree, &mut laws, seq.tokens.len(), seq.key)
 }
 
@@ -209,15 +208,19 @@ fn logits(decoder: &Decoder, row: usize) -> &[f32] {
 struct RowLaws<'a> {
     decoder: &'a Decoder,
     root: usize,
-    sampling: &'a Sampling,
-    ops: &'a mut Scalar,
-    law: &'a mut Law,
+    seq: &'a Sequence,
+    tree: &'a DraftTree,
+    path: Vec<TokenId>,
+    scratch: &'a mut Scratch,
 }
 
 impl Laws for RowLaws<'_> {
     fn at(&mut self, node: Option<usize>) -> Result<&Law, LawError> {
         let row = node.map_or(self.root, |node| self.root + 1 + node);
-        law(logits(self.decoder, row), self.sampling, self.ops, self.law)?;
-        Ok(self.law)
+        self.tree.tokens_to(node, &mut self.path);
+        let Scratch { ops, law, edited, .. } = &mut *self.scratch;
+        let prefix = self.seq.history.then(&self.path);
+        self.seq.processors.law(logits(self.decoder, row), prefix, ops, edited, law)?;
+        Ok(law)
     }
 }

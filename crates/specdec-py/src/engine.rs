@@ -105,11 +105,8 @@ impl Engine {
         prompt_token_ids: Vec<u32>,
         params: PySamplingParams,
     ) -> PyResult<Request> {
-        let submit = || {
-            let params = params.convert(self.0.max_model_len())?;
-            self.0.submit(prompt_token_ids, params)
-        };
-        outside(py, submit).map(Request::from)
+        let params = params.convert(self.0.max_model_len());
+        outside(py, || self.0.submit(prompt_token_ids, params)).map(Request::from)
     }
 
     /// Sums over all steps; `reset` starts them anew.

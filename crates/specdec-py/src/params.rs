@@ -1,7 +1,7 @@
 //! The checked parameter classes of the Python package, read field by field.
 
 use pyo3::prelude::*;
-use specdec_core::{Method, ParameterError, Sampling};
+use specdec_core::{Method, Sampling};
 use specdec_engine::{SamplingParams, Speculation};
 
 /// What the engine knows of `specdec_rs.SamplingParams`.
@@ -20,17 +20,19 @@ pub(crate) struct PySamplingParams {
 }
 
 impl PySamplingParams {
-    /// The engine's form. No answer is longer than the `context`.
-    pub(crate) fn convert(self, context: usize) -> Result<SamplingParams, ParameterError> {
-        Ok(SamplingParams {
-            sampling: Sampling::new(self.temperature, self.top_k, self.top_p, self.min_p)?,
+    /// The engine's form, which the engine checks. No answer is longer than the `context`.
+    pub(crate) fn convert(self, context: usize) -> SamplingParams {
+        let (temperature, top_k) = (self.temperature, self.top_k);
+        let (top_p, min_p) = (self.top_p, self.min_p);
+        SamplingParams {
+            sampling: Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() },
             seed: self.seed,
             max_tokens: self.max_tokens.map_or(context, |most| most.min(context)),
             stop: self.stop.unwrap_or_default(),
             stop_token_ids: self.stop_token_ids.unwrap_or_default(),
             ignore_eos: self.ignore_eos,
             logprobs: self.logprobs,
-        })
+        }
     }
 }
 

@@ -50,8 +50,8 @@ class Sampling:
             ("min_p", 0 <= self.min_p <= 1, "a number in [0, 1]"),
             ("min_tokens", self.min_tokens >= 0, "a number of tokens"),
             ("repetition_penalty", 0 < self.repetition_penalty < math.inf, "a number above 0"),
-            ("presence_penalty", math.isfinite(self.presence_penalty), "a finite number"),
-            ("frequency_penalty", math.isfinite(self.frequency_penalty), "a finite number"),
+            ("presence_penalty", -2 <= self.presence_penalty <= 2, "a number in [-2, 2]"),
+            ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "a number in [-2, 2]"),
             ("logit_bias", all(map(math.isfinite, self.logit_bias.values())), "finite numbers"),
         ):
             if not fits:

@@ -29,7 +29,7 @@ impl Ngram {
     /// Names the parameter that is out of range, in vLLM's words.
     pub fn new(min: usize, max: usize, branching: usize) -> Result<Self, ParameterError> {
         let error = |name, found: usize, expected| {
-            Err(ParameterError { name, found: found.to_string(), expected })
+            Err(ParameterError::new(name, found.to_string(), expected))
         };
         if min == 0 {
             return error("prompt_lookup_min", min, "at least 1");

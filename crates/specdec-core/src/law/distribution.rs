@@ -112,6 +112,16 @@ impl Law<f64> {
         self.weights.clear();
         (self.dense, self.total) = fill(&mut self.ids, &mut self.weights);
     }
+
+    /// Makes index i stand for token `names[i]`; the names ascend.
+    pub(crate) fn rename(&mut self, names: &[TokenId]) {
+        if self.dense {
+            self.ids.extend_from_slice(names);
+            self.dense = false;
+        } else {
+            self.ids.iter_mut().for_each(|id| *id = names[*id as usize]);
+        }
+    }
 }
 
 /// The sum of the weights, once all of them are usable.

@@ -20,7 +20,7 @@ pub struct TokenLogprobs {
 /// `scratch` is overwritten; handing in the same one again saves an allocation of the row's size.
 ///
 /// # Errors
-/// As [`law`](super::law); a token outside the row.
+/// As [`Processors::law`](super::Processors::law); a token outside the row.
 pub fn logprobs(
     row: &[f32],
     token: TokenId,

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
 use specdec_core::rng::Key;
-use specdec_core::{Budget, Drafter, Method, Sampling, SpecStats};
+use specdec_core::{Budget, Drafter, Method, Processors, Sampling, SpecStats};
 use specdec_engine::load::{Gguf, tokenizer::Tokenizer};
 use specdec_engine::model::decoder::Decoder;
 use specdec_engine::open::{EngineOptions, load_decoder};
@@ -71,7 +71,7 @@ pub fn seeded(seed: u64, max_tokens: usize) -> SamplingParams {
 
 fn params(temperature: f64, seed: Option<u64>, max_tokens: usize) -> SamplingParams {
     SamplingParams {
-        sampling: Sampling::new(temperature, 0, 1.0, 0.0).unwrap(),
+        sampling: Sampling { temperature, ..Sampling::default() },
         seed,
         max_tokens,
         stop: Vec::new(),
@@ -103,10 +103,11 @@ pub fn scheduler(decoder: Decoder, tokenizer: &Arc<Tokenizer>) -> Scheduler {
 
 /// Runs all requests together to their ends.
 pub fn run(scheduler: &mut Scheduler, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<Answer> {
-    let context = scheduler.decoder().config().context_length;
+    let config = scheduler.decoder().config();
+    let (context, vocab) = (config.context_length, config.vocab);
     let mut answers = vec![Answer::default(); asks.len()];
     for (id, ask) in asks.into_iter().enumerate() {
-        scheduler.add(sequence(id as u64, ask, context, tokenizer));
+        scheduler.add(sequence(id as u64, ask, context, vocab, tokenizer));
     }
     while !scheduler.is_idle() {
         for update in scheduler.step().unwrap() {
@@ -123,7 +124,7 @@ pub fn run(scheduler: &mut Scheduler, tokenizer: &Tokenizer, asks: Vec<Ask>) -> 
     answers
 }
 
-fn sequence(id: u64, ask: Ask, context: usize, tokenizer: &Tokenizer) -> Sequence {
+fn sequence(id: u64, ask: Ask, context: usize, vocab: usize, tokenizer: &Tokenizer) -> Sequence {
     let method = match (ask.params.sampling.is_greedy(), ask.params.seed) {
         (true, _) => Method::Greedy,
         (false, Some(_)) => Method::Coupled,
@@ -132,6 +133,7 @@ fn sequence(id: u64, ask: Ask, context: usize, tokenizer: &Tokenizer) -> Sequenc
     let spec = Spec {
         id,
         key: Key { seed: ask.params.seed.unwrap_or(7), sample: 0 },
+        processors: Processors::new(&ask.params.sampling, vocab).unwrap(),
         params: ask.params,
         method,
         speculator: ask.drafter.map(|(drafter, budget)| Speculator { drafter, budget }),
