@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, final
 from specdec_rs.params import SamplingParams
 from specdec_rs.speculative import SpeculativeConfig
 
-__all__ = ["Engine", "Request", "build_info", "width_costs"]
+__all__ = ["Engine", "Request", "build_info", "machine_rates", "pass_costs"]
 
 class _Logprobs(TypedDict):
     """One emitted token in the model's raw law: log-softmax, place, and the likeliest tokens."""
@@ -64,29 +64,46 @@ class _Metrics(TypedDict):
     commit_time: float
     forward_by_rows: dict[int, tuple[int, float]]
 
-class _WidthCost(TypedDict):
-    """Cost of passes of one width in milliseconds: median and least."""
+class _Round(TypedDict):
+    """Every width once, in milliseconds, and the probes in between, per second."""
 
-    rows: int
-    ms: float
-    least_ms: float
+    read: list[float]
+    multiply: float
+    ms: list[float]
+
+class _PassCosts(TypedDict):
+    """What passes do (bytes of weights and of keys and values read, products) and cost."""
+
+    weight_bytes: int
+    kv_bytes: int
+    macs_per_row: int
+    threads: int
+    level: str
+    rounds: list[_Round]
 
 def build_info() -> dict[str, str]:
     """Version, target, whether own checks are on, instruction level and threads of this machine."""
 
-def width_costs(
+def pass_costs(
     model: str | PathLike[str],
     *,
     context: int,
     widest: int,
     repeats: int,
     num_threads: int | None = None,
-) -> list[_WidthCost]:
+    level: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> _PassCosts:
     """Time passes of 1 to `widest` rows of a model behind `context` positions.
 
-    Each width is timed `repeats` times, the widths in turn, so that a machine whose speed drifts
-    drifts under all of them alike.
+    Each width is timed `repeats` times, widths and probes in turns, so that a machine whose speed
+    drifts drifts under all of them alike. `progress(done, total)` hears rounds.
     """
+
+def machine_rates(
+    *, num_threads: int | None = None, level: str | None = None
+) -> tuple[float, float]:
+    """Read bandwidth in bytes per second, byte products with addition per second: of now."""
 
 @final
 class Engine:
@@ -106,10 +123,12 @@ class Engine:
         speculation: SpeculativeConfig | None,
         chat_template: str | None,
         progress: Callable[[int, int], object] | None,
+        level: str | None = None,
     ) -> Engine:
         """Load a GGUF file.
 
-        `progress(done, total)` hears bytes, in the calling thread. An exception that it raises, or
+        `level` names an instruction level below the machine's. `progress(done, total)` hears
+        bytes, in the calling thread. An exception that it raises, or
         that a signal handler raises, ends the load.
         """
 

@@ -45,7 +45,7 @@ def test_a_file_that_goes_between_looking_and_opening(tmp_path: Path) -> None:
     from specdec_rs import _core
 
     with pytest.raises(sd.ModelNotFoundError, match="no such model file"):
-        _core.width_costs(tmp_path / "none.gguf", context=1, widest=1, repeats=1)
+        _core.pass_costs(tmp_path / "none.gguf", context=1, widest=1, repeats=1)
 
 
 def test_a_template_that_does_not_compile(tiny: Path) -> None:

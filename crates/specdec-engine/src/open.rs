@@ -95,12 +95,21 @@ impl EngineOptions {
         }
     }
 
+    /// Keys and values of one position, all layers.
+    pub(crate) fn kv_bytes_per_position(&self, config: &ModelConfig) -> usize {
+        let number = match self.kv_type {
+            KvType::F16 => 2,
+            KvType::F32 => 4,
+        };
+        2 * config.layers * config.kv_heads * config.head_dim * number
+    }
+
     fn sizes(&self, config: &ModelConfig, context: usize) -> CpuSizes {
         let nodes = self.speculation.as_ref().map_or(0, |spec| spec.num_speculative_tokens);
         let decoding = self.max_num_seqs * (1 + nodes);
         let rows = self.prefill_rows.max(decoding);
         let one = pages_wanted(1, context, nodes.max(1));
-        let pages = (KV_BYTES / page_bytes(config, self.kv_type)).max(one);
+        let pages = (KV_BYTES / (PAGE * self.kv_bytes_per_position(config))).max(one);
         CpuSizes {
             rows,
             logits: decoding,
@@ -110,15 +119,6 @@ impl EngineOptions {
             kv_type: self.kv_type,
         }
     }
-}
-
-/// Bytes of one page: keys and values of all layers.
-fn page_bytes(config: &ModelConfig, kv_type: KvType) -> usize {
-    let number = match kv_type {
-        KvType::F16 => 2,
-        KvType::F32 => 4,
-    };
-    2 * config.layers * config.kv_heads * config.head_dim * PAGE * number
 }
 
 /// The model of a file on the CPU, without an engine around it.
@@ -132,14 +132,23 @@ pub fn load_decoder(
 ) -> Result<(Decoder, usize), EngineError> {
     let config = ModelConfig::from_gguf(file.header())?;
     let context = options.context(&config)?;
+    let cpu = open_cpu(options)?;
+    let mut weights = Weights::new(file, progress);
+    let ops = CpuOps::load(cpu, &config, &mut weights, options.sizes(&config, context))?;
+    Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
+}
+
+/// The threads and the instruction level that `options` ask for.
+///
+/// # Errors
+/// [`EngineError::Cpu`] for a level that the machine lacks, or for threads that it refuses.
+pub(crate) fn open_cpu(options: &EngineOptions) -> Result<Cpu, EngineError> {
     let threads = options.num_threads.unwrap_or_else(available_threads);
     let cpu = match options.level {
         Some(level) => Cpu::with_level(threads, level),
         None => Cpu::new(threads).map_err(CpuError::from),
-    }?;
-    let mut weights = Weights::new(file, progress);
-    let ops = CpuOps::load(cpu, &config, &mut weights, options.sizes(&config, context))?;
-    Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
+    };
+    Ok(cpu?)
 }
 
 impl Engine {

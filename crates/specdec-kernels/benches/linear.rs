@@ -1,8 +1,10 @@
-//! What one more row costs, per format, beside the time of reading the weights and no more.
+//! v(w): what w rows cost, per format, beside the least that the machine allows,
+//! max(bytes / B, w * MAC / R), with B and R measured in the same run.
 //!
 //! `cargo bench -p specdec-kernels --bench linear [-- FORMAT COLS ROUNDS KIB COUNT]`, `THREADS=n`
-//! for other than two threads, `LEVEL=avx2` for another instruction level. Every round measures the read and every number of rows once, each on
-//! the next of COUNT matrices of KIB; the least and the median time over the rounds are printed.
+//! for other than two threads, `LEVEL=avx2` for another instruction level. Every round measures
+//! B, R and every number of rows once, each on the next of COUNT matrices of KIB. Times are in
+//! milliseconds, the least and the median over the rounds.
 //! - Default: one matrix of 400 MiB, which is what a step of a model costs.
 //! - COUNT = 1 and KIB of a few hundred: weights in the cache, that is, what arithmetic costs.
 //! - COUNT * KIB far beyond the cache and KIB of a few thousand: times shorter than a time slice,
@@ -12,10 +14,11 @@ mod common;
 
 use std::env;
 
-use common::{cpu, fill, least, median, read, timed, weights};
+use common::{Limits, cpu, fill, table, timed, weights};
 use specdec_kernels::{Acts, Cpu, Format, Forms, Matrix, Product, Store, linear};
 
 const ROWS: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32];
+
 fn main() {
     let args: Vec<String> = env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let number = |i: usize, default: usize| {
@@ -50,18 +53,17 @@ fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
     let raw = weights(format, rows, cols);
     let pack = |_| Matrix::pack(cpu, format, rows, cols, &raw).expect("good weights");
     let matrices: Vec<Matrix> = (0..count).map(pack).collect();
-    let copies: Vec<Vec<u64>> = matrices.iter().map(|m| vec![1; m.bytes() / 8]).collect();
     let mut acts = Acts::new(32, cols, Forms { int8x32: true, int8x256: true });
     fill(acts.rows_mut(32));
     acts.quantise(cpu, 32).expect("threads");
     let mut out = vec![0.0; 32 * rows];
-    let mut times = vec![Vec::new(); ROWS.len() + 1];
-    let mut next = (0..count).cycle();
+    let mut limits = Limits::new(cpu);
+    let mut times = vec![Vec::new(); ROWS.len()];
+    let mut next = matrices.iter().cycle();
     for _ in 0..rounds {
-        let i = next.next().expect("no end");
-        times[0].push(timed(|| read(cpu, &copies[i])));
-        for (&n, times) in ROWS.iter().zip(&mut times[1..]) {
-            let matrix = &matrices[next.next().expect("no end")];
+        limits.probe(cpu);
+        for (&n, times) in ROWS.iter().zip(&mut times) {
+            let matrix = next.next().expect("no end");
             let out = &mut out[..n * rows];
             times.push(timed(|| {
                 let product = Product { matrix, bias: None, store: Store::Set, out };
@@ -69,28 +71,8 @@ fn measure(cpu: &Cpu, format: Format, shape: &Shape) {
             }));
         }
     }
-    report(format, matrices[0].bytes(), rows * cols, &times);
-}
-
-fn report(format: Format, bytes: usize, weights: usize, times: &[Vec<f64>]) {
-    let speed = |ms: f64| bytes as f64 / ms / 1e6;
-    println!(
-        "{format}: {:.1} MB, {:.3} bits a weight; read {:.3} ms ({:.1} GB/s), median {:.3} ms",
-        bytes as f64 / 1e6,
-        bytes as f64 * 8.0 / weights as f64,
-        least(&times[0]),
-        speed(least(&times[0])),
-        median(&times[0]),
-    );
-    for (rows, t) in ROWS.iter().zip(&times[1..]) {
-        println!(
-            "  {rows:2} rows: least {:6.3} ms  x{:5.2}  read/this {:3.0} %   median {:6.3} ms  x{:5.2}  {:4.0} GMAC/s",
-            least(t),
-            least(t) / least(&times[1]),
-            100.0 * least(&times[0]) / least(t),
-            median(t),
-            median(t) / median(&times[1]),
-            (weights * rows) as f64 / least(t) / 1e6,
-        );
-    }
+    let (bytes, macs) = (matrices[0].bytes(), rows * cols);
+    let bits = bytes as f64 * 8.0 / macs as f64;
+    println!("{format}: {:.1} MB, {bits:.3} bits a weight", bytes as f64 / 1e6);
+    table(&limits, bytes, macs, &ROWS, &times);
 }

@@ -2,14 +2,14 @@
 //!
 //! `cargo bench -p specdec-kernels --bench model [-- NAME [ROUNDS]]`, NAME one of `smollm2`,
 //! `qwen1.5b`, `qwen0.5b`; `THREADS` and `LEVEL` as in the bench `linear`. Every round measures
-//! a read of as many bytes and a step of every number of rows, so that all see the same machine.
+//! the machine's limits and a step of every number of rows, so that all see the same machine.
 
 mod common;
 
 use std::collections::HashMap;
 use std::env;
 
-use common::{cpu, fill, least, median, read, timed, weights};
+use common::{Limits, cpu, fill, table, timed, weights};
 use specdec_kernels::Format::{Q4_1, Q4K, Q5_0, Q6K, Q8_0};
 use specdec_kernels::{Acts, Cpu, Format, Forms, Matrix, Product, Store, linear};
 
@@ -129,29 +129,16 @@ impl Step {
         let matrices = || self.parts.iter().flat_map(|part| &part.matrices);
         let bytes: usize = matrices().map(Matrix::bytes).sum();
         let weights: usize = matrices().map(|m| m.rows() * m.cols()).sum();
-        let copy = vec![1_u64; bytes / 8];
-        let mut times = vec![Vec::new(); ROWS.len() + 1];
+        let mut limits = Limits::new(cpu);
+        let mut times = vec![Vec::new(); ROWS.len()];
         for _ in 0..rounds {
-            times[0].push(timed(|| read(cpu, &copy)));
-            for (&n, times) in ROWS.iter().zip(&mut times[1..]) {
+            limits.probe(cpu);
+            for (&n, times) in ROWS.iter().zip(&mut times) {
                 times.push(timed(|| self.run(cpu, n)));
             }
         }
-        let speed = |ms: f64| bytes as f64 / ms / 1e6;
         println!("{name}: {:.1} MB", bytes as f64 / 1e6);
-        for (i, t) in times.iter().enumerate() {
-            let what = i.checked_sub(1).map_or("read".into(), |i| format!("{} rows", ROWS[i]));
-            println!(
-                "  {what:>8}: least {:7.2} ms  x{:5.2}  {:5.1} GB/s   median {:7.2} ms  x{:5.2}  {:5.1} GB/s  {:4.0} GMAC/s",
-                least(t),
-                least(t) / least(&times[1]),
-                speed(least(t)),
-                median(t),
-                median(t) / median(&times[1]),
-                speed(median(t)),
-                i.checked_sub(1).map_or(0.0, |i| (weights * ROWS[i]) as f64 / least(t) / 1e6),
-            );
-        }
+        table(&limits, bytes, weights, &ROWS, &times);
     }
 }
 

@@ -22,6 +22,7 @@ mod matrix;
 mod memory;
 mod norm;
 mod pool;
+pub mod probe;
 mod rope;
 mod simd;
 #[cfg(test)]

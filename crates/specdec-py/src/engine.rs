@@ -11,6 +11,7 @@ use specdec_engine::{self as core, EngineError, EngineOptions};
 use crate::answer::PyEngineMetrics;
 use crate::border::{Progress, in_thread, outside};
 use crate::local::Local;
+use crate::measure::parse;
 use crate::params::{PySamplingParams, PySpeculativeConfig};
 use crate::request::Request;
 
@@ -24,7 +25,7 @@ impl Engine {
     #[staticmethod]
     #[pyo3(signature = (
         model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
-        progress
+        progress, level = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -37,6 +38,7 @@ impl Engine {
         speculation: Option<PySpeculativeConfig>,
         chat_template: Option<String>,
         progress: Option<&Bound<'_, PyAny>>,
+        level: Option<&str>,
     ) -> PyResult<Self> {
         let options = EngineOptions {
             max_model_len,
@@ -45,6 +47,7 @@ impl Engine {
             seed,
             speculation: speculation.map(Into::into),
             chat_template,
+            level: outside(py, || parse(level))?,
             ..EngineOptions::new(model)
         };
         let load = move |progress: &Progress| {

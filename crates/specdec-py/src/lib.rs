@@ -24,7 +24,7 @@ mod _core {
     #[pymodule_export]
     use crate::engine::Engine;
     #[pymodule_export]
-    use crate::measure::width_costs;
+    use crate::measure::{machine_rates, pass_costs};
     #[pymodule_export]
     use crate::request::Request;
 }

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from specdec_rs import __version__
-from specdec_rs.cli import chat, demo, env, fetch, generate
+from specdec_rs.cli import bench, chat, demo, env, fetch, generate
 from specdec_rs.errors import ConfigError, SpecdecError
 
 __all__ = ["app", "main"]
@@ -23,6 +23,7 @@ app.command("generate")(generate.run)
 app.command("chat")(chat.run)
 app.command("fetch")(fetch.run)
 app.command("env")(env.run)
+app.add_typer(bench.app, name="bench")
 
 
 def _version(wanted: bool) -> None:

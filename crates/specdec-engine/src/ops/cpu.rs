@@ -184,6 +184,10 @@ impl Parameters {
         let head = self.head.as_ref().map_or(0, Matrix::bytes);
         self.embedding.bytes() + head + layers.sum::<usize>()
     }
+
+    fn bytes_read(&self) -> usize {
+        self.bytes() - self.head.as_ref().map_or(0, |_| self.embedding.bytes())
+    }
 }
 
 /// The int8 forms that the readers of one register want, over all layers.
@@ -381,6 +385,7 @@ impl Ops for CpuOps {
             [&arena.x, &arena.q, &arena.k, &arena.v, &arena.gate, &arena.up, &arena.logits];
         Memory {
             weights: self.parameters.bytes(),
+            weights_read: self.parameters.bytes_read(),
             kv: self.kv.bytes(),
             activations: floats.iter().map(|register| size_of_val(register.as_slice())).sum(),
         }

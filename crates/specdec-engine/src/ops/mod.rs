@@ -80,6 +80,8 @@ pub trait Ops: Send {
 pub struct Memory {
     /// Packed weights and tables.
     pub weights: usize,
+    /// Those of them that every pass reads: all but an embedding table that is not the head too.
+    pub weights_read: usize,
     /// Keys and values, all pages.
     pub kv: usize,
     /// Activations and results of one pass.

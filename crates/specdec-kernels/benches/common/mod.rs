@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "every bench uses its own part")]
 
 use std::env;
-use std::hint::black_box;
 use std::time::Instant;
 
+use specdec_kernels::probe::{Multiplying, Reading};
 use specdec_kernels::{Cpu, Format, Level};
 
 /// `THREADS` threads (2) at `LEVEL` (the best).
@@ -62,17 +62,66 @@ pub(crate) fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
 
-/// Reads everything once: sixteen chains, so that the memory is the limit.
-pub(crate) fn read(cpu: &Cpu, data: &[u64]) {
-    const PART: usize = 1 << 15;
-    let one = |i: usize| {
-        let mut chains = [0; 16];
-        for values in data[i * PART..].chunks_exact(16).take(PART / 16) {
-            for (chain, value) in chains.iter_mut().zip(values) {
-                *chain ^= value;
-            }
-        }
-        black_box(chains);
-    };
-    cpu.pool.run(data.len().div_ceil(PART), &one).expect("threads");
+/// What the machine can do at most, measured in turns with the kernels.
+pub(crate) struct Limits {
+    reading: Reading,
+    multiplying: Multiplying,
+    read: Vec<f64>,
+    multiply: Vec<f64>,
+}
+
+impl Limits {
+    pub(crate) fn new(cpu: &Cpu) -> Limits {
+        let reading = Reading::new(cpu, 256 << 20).expect("threads").expect("256 MiB");
+        let multiplying = Multiplying::new(cpu.level);
+        Limits { reading, multiplying, read: Vec::new(), multiply: Vec::new() }
+    }
+
+    /// Measures both once.
+    pub(crate) fn probe(&mut self, cpu: &Cpu) {
+        self.read.push(timed(|| self.reading.run(cpu).expect("threads")));
+        self.multiply.push(timed(|| self.multiplying.run(cpu).expect("threads")));
+    }
+
+    /// Bytes per millisecond, the best seen.
+    pub(crate) fn bytes_per_ms(&self) -> f64 {
+        self.reading.bytes() as f64 / least(&self.read)
+    }
+
+    /// Products per millisecond, the best seen.
+    pub(crate) fn macs_per_ms(&self) -> f64 {
+        self.multiplying.macs() as f64 / least(&self.multiply)
+    }
+
+    /// The least time, in milliseconds, of `rows` rows of `macs` products each over `bytes`.
+    pub(crate) fn roof(&self, bytes: usize, macs: usize, rows: usize) -> f64 {
+        (bytes as f64 / self.bytes_per_ms()).max((rows * macs) as f64 / self.macs_per_ms())
+    }
+}
+
+/// A table of `times` by `rows` beside the roof.
+pub(crate) fn table(
+    limits: &Limits,
+    bytes: usize,
+    macs: usize,
+    rows: &[usize],
+    times: &[Vec<f64>],
+) {
+    println!(
+        "  B {:.1} GB/s, R {:.0} GMAC/s\n  rows   least    v(w)    roof  least/roof   median    v(w)  GMAC/s",
+        limits.bytes_per_ms() / 1e6,
+        limits.macs_per_ms() / 1e6,
+    );
+    for (&n, t) in rows.iter().zip(times) {
+        let roof = limits.roof(bytes, macs, n);
+        println!(
+            "  {n:4} {:7.3} {:7.2} {roof:7.3} {:11.2} {:8.3} {:7.2} {:7.0}",
+            least(t),
+            least(t) / least(&times[0]),
+            least(t) / roof,
+            median(t),
+            median(t) / median(&times[0]),
+            (n * macs) as f64 / least(t) / 1e6,
+        );
+    }
 }

@@ -47,6 +47,14 @@ pub struct ModelConfig {
 }
 
 impl ModelConfig {
+    /// Products with weights that one row costs: those of every matrix of every layer and of the
+    /// head. Attention's own products, which grow with the context, are not among them.
+    pub fn macs_per_row(&self) -> usize {
+        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let layer = self.hidden * (2 * q + 2 * kv + 3 * self.ffn);
+        self.layers * layer + self.hidden * self.vocab
+    }
+
     /// Reads the configuration and proves it against the tensors of the file.
     ///
     /// # Errors

@@ -228,6 +228,7 @@ impl Ops for CandleOps {
             [x, q, k, v, attended, activated].map(Tensor::elem_count).iter().sum();
         Memory {
             weights: self.parameters.bytes(),
+            weights_read: self.parameters.bytes_read(),
             kv: self.cache.bytes(),
             activations: (elements + self.logits.len()) * size_of::<f32>(),
         }

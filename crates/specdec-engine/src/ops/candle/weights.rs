@@ -28,6 +28,8 @@ pub(super) struct Parameters {
     pub(super) final_norm: Tensor,
     pub(super) head: Linear,
     bytes: usize,
+    /// Without an embedding table that is not the head too.
+    bytes_read: usize,
 }
 
 impl Linear {
@@ -59,12 +61,20 @@ impl Parameters {
             reader.matrix("output.weight", config.vocab, config.hidden)?
         };
         let head = Linear { weight, bias: None };
-        Ok(Self { embedding, layers, final_norm, head, bytes: reader.bytes })
+        let table =
+            if config.tied_embeddings { 0 } else { embedding.elem_count() * size_of::<f32>() };
+        let (bytes, bytes_read) = (reader.bytes, reader.bytes - table);
+        Ok(Self { embedding, layers, final_norm, head, bytes, bytes_read })
     }
 
     /// Bytes on the device.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Those of them that every pass reads.
+    pub(super) fn bytes_read(&self) -> usize {
+        self.bytes_read
     }
 }
 
