@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 48, 56
 # Legible on white and on black, and apart for eyes that do not tell red from green.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-INK, GRID = "#808080", "#80808040"
+INK = "#808080"
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def chart(*, title: str, x: str, y: str, lines: Sequence[Line]) -> str:
     for i in range(round(top / step) + 1):
         _, height = place((across[0], i * step))
         parts.append(
-            f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="{GRID}" fill="none"/>'
+            f'<path d="M{LEFT} {height:.1f}H{WIDTH - RIGHT}" stroke="{INK}" stroke-opacity="0.3"/>'
         )
         parts.append(_text(LEFT - 8, height + 4, f"{i * step:g}", anchor="end"))
     for value in sorted({p[0] for p in points}):
