@@ -3,7 +3,7 @@
 //! their place.
 
 use crate::rng::{Counter, Key, philox, uniform};
-use crate::{Law, TokenId, math};
+use crate::{Law, Number, TokenId, math};
 
 /// What a number is drawn for. Numbers of different purposes never share a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,6 +45,28 @@ pub trait Draws<N> {
     /// A token drawn from `law`; `position` is the absolute index (from 0) of that token in
     /// prompt + output.
     fn draw(&mut self, draw: Draw, position: usize, law: &Law<N>) -> TokenId;
+
+    /// Up to `count` different tokens, none of `taken`, drawn one after the other from what `law`
+    /// has left then; fewer where it runs out. The first is drawn as `draw`, the next as the
+    /// draw after it, and so on.
+    fn draw_without(
+        &mut self,
+        draw: Draw,
+        position: usize,
+        law: &Law<N>,
+        taken: &[TokenId],
+        count: usize,
+    ) -> Vec<TokenId>
+    where
+        N: Number,
+    {
+        let mut all = taken.to_vec();
+        for i in 0..count as u32 {
+            let Some(left) = law.without(&all) else { break };
+            all.push(self.draw(Draw { draw: draw.draw + i, ..draw }, position, &left));
+        }
+        all.split_off(taken.len())
+    }
 }
 
 /// Draws and ratio tests, all independent of each other: the randomness of rejection verifiers.
@@ -92,6 +114,26 @@ impl Draws<f64> for Independent {
     fn draw(&mut self, draw: Draw, _position: usize, law: &Law<f64>) -> TokenId {
         invert(self.uniform(draw), law)
     }
+
+    fn draw_without(
+        &mut self,
+        draw: Draw,
+        _position: usize,
+        law: &Law<f64>,
+        taken: &[TokenId],
+        count: usize,
+    ) -> Vec<TokenId> {
+        let mut all = taken.to_vec();
+        for i in 0..count as u32 {
+            let left = law.left(&all);
+            if left <= 0.0 {
+                break;
+            }
+            let u = self.uniform(Draw { draw: draw.draw + i, ..draw });
+            all.push(quantile(u * left, law, &all));
+        }
+        all.split_off(taken.len())
+    }
 }
 
 /// The ratio test, without a division: u * q < p. Strict, so that p = 0 never passes.
@@ -102,10 +144,15 @@ pub fn accept(u: f64, p: f64, q: f64) -> bool {
 /// The token at quantile `u` in (0, 1) of `law`: the first whose cumulated weight exceeds
 /// u * total. Never one of weight 0.
 pub fn invert(u: f64, law: &Law<f64>) -> TokenId {
-    let target = u * law.total();
+    quantile(u * law.total(), law, &[])
+}
+
+/// The first token, `taken` ones left out, at which the cumulated weight exceeds `target`.
+fn quantile(target: f64, law: &Law<f64>, taken: &[TokenId]) -> TokenId {
     let mut mass = 0.0;
     let mut last = 0;
-    for (token, &weight) in law.iter().filter(|(_, weight)| **weight > 0.0) {
+    let possible = |(token, weight): &(TokenId, &f64)| **weight > 0.0 && !taken.contains(token);
+    for (token, &weight) in law.iter().filter(possible) {
         mass += weight;
         last = token;
         if target < mass {
@@ -162,6 +209,37 @@ impl Coupled {
         winner
     }
 
+    /// The first `count` to finish that race, in order, `taken` ones left out: `count` draws without
+    /// replacement (Gumbel top-k: Kool, van Hoof, Welling, arXiv:1903.06059).
+    pub fn ranking(
+        &self,
+        position: usize,
+        law: &Law<f64>,
+        taken: &[TokenId],
+        count: usize,
+    ) -> Vec<TokenId> {
+        let mut best: Vec<(f64, TokenId)> = Vec::with_capacity(count + 1);
+        let mut block = (u32::MAX, [0.0; 2]);
+        let possible = |(token, weight): &(TokenId, &f64)| **weight > 0.0 && !taken.contains(token);
+        for (token, &weight) in law.iter().filter(possible) {
+            if block.0 != token / 2 {
+                block = (token / 2, self.pair(position, token / 2));
+            }
+            let u = block.1[(token % 2) as usize];
+            let last = if best.len() < count { f64::INFINITY } else { best[count - 1].0 };
+            // As in [`Coupled::race`].
+            if 1.0 - u > last * weight * (1.0 + 1e-15) {
+                continue;
+            }
+            let score = exponential(u) / weight;
+            // Behind its equals: they have lower ids.
+            let place = best.partition_point(|&(other, _)| other <= score);
+            best.insert(place, (score, token));
+            best.truncate(count);
+        }
+        best.into_iter().map(|(_, token)| token).collect()
+    }
+
     fn pair(&self, position: usize, pair: u32) -> [f64; 2] {
         let [a, b, c, d] = philox(self.counter(position, pair), self.key.words());
         [uniform(a, b), uniform(c, d)]
@@ -176,5 +254,16 @@ fn exponential(u: f64) -> f64 {
 impl Draws<f64> for Coupled {
     fn draw(&mut self, _draw: Draw, position: usize, law: &Law<f64>) -> TokenId {
         self.race(position, law)
+    }
+
+    fn draw_without(
+        &mut self,
+        _draw: Draw,
+        position: usize,
+        law: &Law<f64>,
+        taken: &[TokenId],
+        count: usize,
+    ) -> Vec<TokenId> {
+        self.ranking(position, law, taken, count)
     }
 }

@@ -38,6 +38,7 @@
 #![allow(clippy::float_cmp, reason = "thresholds and laws are compared bit for bit, on purpose")]
 
 pub mod accept;
+pub mod bounds;
 pub mod chances;
 pub mod draft;
 mod error;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::chances::{Draw, Draws, Purpose};
 use crate::{Law, Number, TokenId, TreeError};
 
 /// How a node was chosen. A verifier may only trust what is said here, and it must be the truth:
@@ -12,6 +13,8 @@ pub enum Origin<N = f64> {
     Deterministic,
     /// Drawn from this law with the tokens of all earlier siblings taken out (without replacement).
     Drawn(Arc<Law<N>>),
+    /// Drawn from this law whatever its siblings are (with replacement); it may repeat one of them.
+    Independent(Arc<Law<N>>),
 }
 
 #[derive(Debug, Clone)]
@@ -58,7 +61,8 @@ impl<N: Number> DraftTree<N> {
     /// Adds `token` as the last child of `parent` (`None`: the context) and returns its node.
     ///
     /// # Errors
-    /// No such parent; a sibling with the same token; a drawn token that its law rules out.
+    /// No such parent; a sibling with the same token (unless it is [`Origin::Independent`]); a drawn
+    /// token that its law rules out.
     pub fn push(
         &mut self,
         parent: Option<usize>,
@@ -68,15 +72,76 @@ impl<N: Number> DraftTree<N> {
         if let Some(parent) = parent.filter(|&parent| parent >= self.len()) {
             return Err(TreeError::Parent { parent, len: self.len() });
         }
-        if let Some(node) = self.child_with(parent, token) {
+        let repeats = matches!(origin, Origin::Independent(_));
+        if let Some(node) = self.child_with(parent, token).filter(|_| !repeats) {
             return Err(TreeError::Duplicate { token, node });
         }
-        if let Origin::Drawn(law) = &origin
+        if let Origin::Drawn(law) | Origin::Independent(law) = &origin
             && law.weight(token) <= N::zero()
         {
             return Err(TreeError::Impossible { token });
         }
         Ok(self.insert(parent, token, origin))
+    }
+
+    /// The child of `parent` that holds `token`: one that is there, however it was chosen, or a new
+    /// deterministic one.
+    ///
+    /// # Errors
+    /// No such parent.
+    pub fn merge(&mut self, parent: Option<usize>, token: TokenId) -> Result<usize, TreeError> {
+        match self.push(parent, token, Origin::Deterministic) {
+            Err(TreeError::Duplicate { node, .. }) => Ok(node),
+            result => result,
+        }
+    }
+
+    /// Draws up to `count` more children of `parent` from `q` without the tokens of the children
+    /// already there, without replacement, and returns their nodes in that order; fewer where `q`
+    /// runs out of tokens.
+    ///
+    /// `committed` is the number of tokens before the tree. Whether to call this, and with which
+    /// count, may depend on anything drawn before; no child may be dropped afterwards.
+    pub fn draw(
+        &mut self,
+        parent: Option<usize>,
+        q: &Arc<Law<N>>,
+        count: usize,
+        committed: usize,
+        draws: &mut dyn Draws<N>,
+    ) -> Vec<usize> {
+        let (draw, position) = self.next_draw(parent, committed);
+        let siblings = self.children(parent);
+        let taken: Vec<TokenId> = siblings.iter().map(|&child| self.token(child)).collect();
+        let drawn = draws.draw_without(draw, position, q, &taken, count);
+        let origin = || Origin::Drawn(Arc::clone(q));
+        drawn.into_iter().map(|token| self.insert(parent, token, origin())).collect()
+    }
+
+    /// Draws `count` more children of `parent` from `q` with replacement (Miao et al.,
+    /// arXiv:2305.09781); tokens may repeat.
+    pub fn draw_independent(
+        &mut self,
+        parent: Option<usize>,
+        q: &Arc<Law<N>>,
+        count: usize,
+        committed: usize,
+        draws: &mut dyn Draws<N>,
+    ) -> Vec<usize> {
+        let mut drawn = Vec::new();
+        for _ in 0..count {
+            let (draw, position) = self.next_draw(parent, committed);
+            let token = draws.draw(draw, position, q);
+            drawn.push(self.insert(parent, token, Origin::Independent(Arc::clone(q))));
+        }
+        drawn
+    }
+
+    /// The number of the next child: siblings of any kind count, so none is used twice.
+    fn next_draw(&self, parent: Option<usize>, committed: usize) -> (Draw, usize) {
+        let draw = self.children(parent).len() as u32;
+        let depth = parent.map_or(0, |parent| self.depth(parent));
+        (Draw { draw, ..Draw::at(Purpose::Draft, parent) }, committed + depth)
     }
 
     fn insert(&mut self, parent: Option<usize>, token: TokenId, origin: Origin<N>) -> usize {

@@ -75,7 +75,7 @@ fn no_counter_of_the_rejection_family_is_used_twice() {
             let mut context = vec![0];
             for step in 0..100 {
                 let drafts = Drafts {
-                    shape: Shape::ALL[words.below(4)],
+                    shape: Shape::ALL[words.below(5)],
                     branching: 1 + words.below(4),
                     depth: words.below(4),
                     nodes: 12,

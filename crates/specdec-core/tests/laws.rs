@@ -30,7 +30,7 @@ fn instance(seed: u64, vocab: usize, nodes: usize) -> (Toy, Drafts) {
     let mut words = Words::new(seed, 0, &[]);
     let toy = Toy { vocab: 2 + words.below(vocab - 1), seed };
     let drafts = Drafts {
-        shape: Shape::ALL[words.below(4)],
+        shape: Shape::ALL[words.below(5)],
         branching: 1 + words.below(3),
         depth: 1 + words.below(3),
         nodes: 1 + words.below(nodes),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use specdec_core::chances::{Draw, Draws, Purpose};
-use specdec_core::{DraftTree, Law, Number, Origin, TokenId};
+use specdec_core::chances::Draws;
+use specdec_core::{DraftTree, Law, Number, TokenId};
 
 use crate::toy::{Toy, Words, law};
 
@@ -18,15 +18,18 @@ pub enum Shape {
     DrawnThenDeterministic,
     /// Deterministic ones, then ones drawn from the draft's law without them.
     DeterministicThenDrawn,
+    /// Drawn from the draft's law, with replacement.
+    Independent,
 }
 
 impl Shape {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Deterministic,
         Self::Drawn,
         Self::DrawnThenDeterministic,
         Self::DeterministicThenDrawn,
+        Self::Independent,
     ];
 }
 
@@ -86,26 +89,24 @@ impl Drafts {
             if tree.len() >= self.nodes || (self.cut && words.once_in(4)) {
                 return;
             }
-            let taken: Vec<TokenId> =
-                tree.children(parent).iter().map(|&child| tree.token(child)).collect();
             let drawn = match self.shape {
                 Shape::Deterministic => false,
-                Shape::Drawn => true,
+                Shape::Drawn | Shape::Independent => true,
                 Shape::DrawnThenDeterministic => i == 0,
                 Shape::DeterministicThenDrawn => i > 0,
             };
-            let (token, origin) = if drawn {
-                let Some(left) = q.without(&taken) else { return };
-                let draw = Draw { draw: i as u32, ..Draw::at(Purpose::Draft, parent) };
-                (draws.draw(draw, prefix.len(), &left), Origin::Drawn(Arc::clone(&q)))
+            let child = if self.shape == Shape::Independent {
+                tree.draw_independent(parent, &q, 1, context.len(), draws).pop()
+            } else if drawn {
+                tree.draw(parent, &q, 1, context.len(), draws).pop()
             } else {
-                let free: Vec<TokenId> =
-                    (0..toy.vocab as TokenId).filter(|token| !taken.contains(token)).collect();
-                let Some(&token) = free.get(words.below(toy.vocab)) else { return };
-                (token, Origin::Deterministic)
+                let free = (0..toy.vocab as TokenId)
+                    .filter(|&token| tree.child_with(parent, token).is_none());
+                let token = free.collect::<Vec<_>>().get(words.below(toy.vocab)).copied();
+                token.map(|token| tree.merge(parent, token).expect("the parent is there"))
             };
-            tree.push(parent, token, origin).expect("a new sibling");
-            seen.push(token);
+            let Some(child) = child else { return };
+            seen.push(tree.token(child));
         }
     }
 }

@@ -52,9 +52,15 @@ impl<N: Number> Law<N> {
 
     /// Weight of `token`: its probability times [`Law::total`].
     pub fn weight(&self, token: TokenId) -> N {
-        let index =
-            if self.dense { Some(token as usize) } else { self.ids.binary_search(&token).ok() };
-        index.and_then(|i| self.weights.get(i)).cloned().unwrap_or_else(N::zero)
+        self.index(token).map_or_else(N::zero, |i| self.weights[i].clone())
+    }
+
+    fn index(&self, token: TokenId) -> Option<usize> {
+        if self.dense {
+            Some(token as usize).filter(|&i| i < self.weights.len())
+        } else {
+            self.ids.binary_search(&token).ok()
+        }
     }
 
     /// Sum of all weights, always positive.
@@ -68,6 +74,32 @@ impl<N: Number> Law<N> {
         let left = self.iter().filter(|(id, _)| !tokens.contains(id));
         let (ids, weights) = left.map(|(id, weight)| (id, weight.clone())).unzip();
         Self::from_sparse(ids, weights).ok()
+    }
+
+    /// The total of [`Law::without`], without a copy of the law; 0 if nothing is left.
+    ///
+    /// Subtracted where that is accurate, else summed anew: where `tokens` have nearly all of the
+    /// weight, the difference is all rounding.
+    pub fn left(&self, tokens: &[TokenId]) -> N {
+        let distinct = tokens.iter().enumerate().filter(|(i, token)| !tokens[..*i].contains(token));
+        let taken: Vec<N> = distinct.map(|(_, &token)| self.weight(token)).collect();
+        let taken = N::sum(&taken);
+        let left = self.total.clone() - taken.clone();
+        if left >= taken {
+            return left;
+        }
+        let mut weights = self.weights.clone();
+        for index in tokens.iter().filter_map(|&token| self.index(token)) {
+            weights[index] = N::zero();
+        }
+        N::sum(&weights)
+    }
+
+    /// The law with other weights for the same tokens, or `None` if none of them is positive.
+    pub(crate) fn reweighted(&self, mut weight: impl FnMut(TokenId, &N) -> N) -> Option<Self> {
+        let weights: Vec<N> = self.iter().map(|(token, old)| weight(token, old)).collect();
+        let total = check(&weights, |i| self.id(i)).ok()?;
+        Some(Self { ids: self.ids.clone(), dense: self.dense, weights, total })
     }
 
     /// Tokens and weights by ascending id; weights of 0 may occur.

@@ -1,15 +1,18 @@
 //! Walking the draft tree with the target's law: which tokens stay, and which one comes next.
 //!
-//! What every verifier here owes: whatever the drafter, the tokens it emits (the accepted path and
-//! the token drawn after it) have exactly the law that plain decoding gives them, and nothing is
-//! asked of a law that plain decoding would not have asked.
+//! What every verifier here owes, but for the one that says lossy: whatever the drafter, the tokens
+//! it emits (the accepted path and the token drawn after it) have exactly the law that plain
+//! decoding gives them, and nothing is asked of a law that plain decoding would not have asked.
+//! One theorem a file.
 
+pub mod kseq;
+pub mod lossy_typical;
 pub mod matching;
 mod residual;
 pub mod standard;
 pub mod traversal;
 
-use crate::chances::{Coupled, Independent};
+use crate::chances::{Coupled, Draws, Independent};
 use crate::rng::Key;
 use crate::{DraftTree, Law, LawError, Number, TokenId};
 
@@ -54,11 +57,24 @@ pub enum Method {
     Coupled,
     /// [`standard`] with [`Independent`] numbers: ratio test, residuals.
     Standard,
-    /// [`traversal`] with [`Independent`] numbers; on chains, block verification.
+    /// [`traversal`] with [`Independent`] numbers; on chains it is block verification.
     Traversal,
+    /// [`lossy_typical`]: **not exact**.
+    LossyTypical,
 }
 
 impl Method {
+    /// The numbers with which the draft of a step must be drawn, after `committed` tokens: for
+    /// [`Method::Coupled`] the noise that the target sees, else numbers of their own.
+    pub fn draws(self, committed: usize, key: Key) -> Box<dyn Draws<f64> + Send> {
+        match self {
+            Self::Greedy | Self::Coupled => Box::new(Coupled { key }),
+            Self::Standard | Self::Traversal | Self::LossyTypical => {
+                Box::new(Independent { key, committed: committed as u32 })
+            }
+        }
+    }
+
     /// Verifies `tree` after a context of `position` tokens, with the numbers of `key`.
     ///
     /// Method and randomness belong together, so they are chosen together: a ratio test on coupled
@@ -80,6 +96,7 @@ impl Method {
             }
             Self::Standard => standard::verify(tree, laws, position, &mut chances),
             Self::Traversal => traversal::verify(tree, laws, position, &mut chances),
+            Self::LossyTypical => lossy_typical::verify(tree, laws, position, &mut chances),
         }
     }
 }

@@ -14,7 +14,7 @@
 //! deterministic child is a point mass, accepted with probability P(x), else zeroed and P
 //! renormalised (EAGLE). They mix freely at one node.
 
-use super::residual::{proposal, residual};
+use super::residual::{Proposal, residual};
 use super::{Laws, Outcome, Walk, end};
 use crate::chances::{Chances, Draw, Purpose};
 use crate::{DraftTree, Law, LawError, Number};
@@ -67,7 +67,7 @@ fn descend<N: Number>(
     for (index, &child) in tree.children(node).iter().enumerate() {
         let token = tree.token(child);
         let target = rest.as_ref().unwrap_or(law);
-        let drawn = proposal(tree, node, index);
+        let drawn = Proposal::new(tree, node, index);
         let draw = Draw::at(Purpose::Accept, Some(child));
         if chances.accept(draw, &target.prob(token), &drawn.prob(token)) {
             return Step::Accepted(child);

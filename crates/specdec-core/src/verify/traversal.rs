@@ -15,7 +15,7 @@
 //! On a chain, a at depth i is min(1, a p / q) taken along the path, and the acceptance of a node
 //! whose child was cut off is S / (S + 1 - a): the h of block verification.
 
-use super::residual::{proposal, residual};
+use super::residual::{Proposal, residual};
 use super::{Laws, Outcome, Walk, end};
 use crate::chances::{Chances, Draw, Purpose};
 use crate::{DraftTree, Law, LawError, Number};
@@ -81,7 +81,7 @@ impl<N: Number> Place<N> {
     fn child(&self, tree: &DraftTree<N>, laws: &mut dyn Laws<N>) -> Result<Self, LawError> {
         let child = tree.children(self.node)[self.tried];
         let token = tree.token(child);
-        let drawn = proposal(tree, self.node, self.tried).prob(token);
+        let drawn = Proposal::new(tree, self.node, self.tried).prob(token);
         let mass = self.acceptance.clone() * self.law(laws)?.prob(token);
         // In this order, so that mass 0 is never accepted, even where `drawn` has underflown.
         let acceptance = if mass <= N::zero() {
@@ -96,7 +96,7 @@ impl<N: Number> Place<N> {
 
     /// Takes the child in question off, with its part of the law.
     fn cut(&mut self, tree: &DraftTree<N>, laws: &mut dyn Laws<N>) -> Result<(), LawError> {
-        let drawn = proposal(tree, self.node, self.tried);
+        let drawn = Proposal::new(tree, self.node, self.tried);
         let rest = residual(&self.acceptance, self.law(laws)?, &drawn);
         self.tried += 1;
         let missing = N::one() - self.acceptance.clone();
