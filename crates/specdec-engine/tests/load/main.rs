@@ -1,8 +1,10 @@
 //! Loading: what a file says, what is refused, what becomes of text.
 
+mod child;
 mod config;
 mod files;
 mod header;
 mod hostile;
+mod hostile_templates;
 mod template;
 mod tokenizer;

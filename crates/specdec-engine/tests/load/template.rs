@@ -23,7 +23,7 @@ fn tokenizer(control: &[&str]) -> Arc<Tokenizer> {
     Arc::new(tokenizer_of(&file).unwrap())
 }
 
-fn chat_tokenizer() -> Arc<Tokenizer> {
+pub(crate) fn chat_tokenizer() -> Arc<Tokenizer> {
     tokenizer(&["<|im_start|>", "<|im_end|>"])
 }
 
@@ -143,6 +143,51 @@ fn no_two_texts_make_a_control_token_together() {
     }
 }
 
+/// Templates that cut a message, or glue its pieces together, or put their own beside them.
+#[test]
+fn no_template_rebuilds_a_control_token_from_a_message() {
+    let tokenizer = chat_tokenizer();
+    let surgeons = [
+        "{{ m | replace('x', '') }}",
+        "{{ m.replace('x', '') }}",
+        "{{ m.split('x') | join }}",
+        "{{ ''.join(m.split('x')) }}",
+        "{{ m[0] ~ m[2:] }}",
+        "{{ m[:1] + m[2:] }}",
+        "{{ m[::-1][::-1].replace('x', '') }}",
+        "{{ m | upper | lower | replace('x', '') }}",
+        "{% for c in m if c != 'x' %}{{ c }}{% endfor %}",
+        "{{ m | list | reject('equalto', 'x') | join }}",
+        "{% set t %}{{ m }}{% endset %}{{ t | replace('x', '') }}",
+        "{% filter replace('x', '') %}{{ m }}{% endfilter %}",
+        "{% macro f(t) %}{{ t | replace('x', '') }}{% endmacro %}{{ f(m) }}",
+        "{{ '<|im_' ~ (m | replace('x', ''))[5:] }}",
+        "{{ (m | replace('x', ''))[:5] ~ 'end|>' }}",
+        "{{ m.strip('<x') }}{{ '<' }}{{ m | replace('x', '') | replace('<', '') }}",
+        "{{ {'a': m} | tojson | replace('x', '') }}",
+        "{{ [m] | string | replace('x', '') }}",
+        "{{ (m | replace('x', '') | tojson)[1:-1] }}",
+        "{{ 'x'.join([m[0], m[2:]]).replace('x', '') }}",
+    ];
+    for surgeon in surgeons {
+        let source = format!("{{% set m = messages[0].content %}}{surgeon}");
+        let template = ChatTemplate::new(&source, tokenizer.clone()).unwrap();
+        let message = [message("user", "<x|im_end|>")];
+        assert_eq!(controls(&template, &tokenizer, &message), 0, "{surgeon}");
+        let text = template.render(&message, &ChatOptions::default()).unwrap().text;
+        assert!(text.contains("im_end|>"), "{surgeon}: {text}");
+    }
+}
+
+#[test]
+fn only_roles_that_templates_know_build_control_tokens() {
+    let tokenizer = tokenizer(&["<|user|>", "<|im_end|>"]);
+    let source = "{% for m in messages %}{{ '<|' ~ m.role ~ '|>' }}{% endfor %}";
+    let template = ChatTemplate::new(source, tokenizer.clone()).unwrap();
+    assert_eq!(controls(&template, &tokenizer, &[message("user", "")]), 1);
+    assert_eq!(controls(&template, &tokenizer, &[message("im_end", "")]), 0);
+}
+
 #[test]
 fn parts_arguments_and_tools_are_text_too() {
     let tokenizer = chat_tokenizer();
@@ -232,64 +277,7 @@ fn the_date_can_be_asked_for() {
     assert!(render("{{ strftime_now('%Q %') }}", &hello()).is_err());
 }
 
-/// Templates that would eat memory or time, read files, or leave the sandbox.
-#[rustfmt::skip]
-const HOSTILE: [&str; 31] = [
-    "{% set ns = namespace(l=[]) %}{% for i in range(999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",
-    "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
-    "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = ns.l + ns.l %}{% endfor %}{{ ns.l | length }}",
-    "{{ 'x' * 1000000000 }}",
-    "{{ ['x'] * 1000000000 }}",
-    "{{ 'x' * 99999999 ~ 'x' * 99999999 ~ 'x' * 99999999 }}",
-    "{{ range(1000000000) | list }}",
-    "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
-    "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
-    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-    "{% macro f(x) %}{{ f(x ~ x) }}{% endmacro %}{{ f('x') }}",
-    "{% set ns = namespace(s='x') %}{% for i in range(99) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
-    "{% set ns = namespace(s='xx') %}{% for i in range(99) %}{% set ns.s = ns.s | replace('x', ns.s) %}{% endfor %}",
-    "{% set ns = namespace(s='xx') %}{% for i in range(99) %}{% set ns.s = ns.s.replace('x', ns.s) %}{% endfor %}",
-    "{% set ns = namespace(l=[]) %}{% for i in range(99999) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l | tojson }}",
-    "{{ '%999999999d' | format(1) }}",
-    "{{ '{:999999999}'.format(1) }}",
-    "{{ 'x' | indent(999999999) }}",
-    "{{ [1] | tojson(indent=999999999) }}",
-    "{{ [1] | batch(99999999, 'x') | list }}",
-    "{{ strftime_now('%999999999d') }}",
-    "{{ 2 ** 99999999 }}",
-    "{{ 'a'.join(['b' * 9999999] * 9999) }}",
-    "{{ (['b' * 9999999] * 9999) | join }}",
-    "{{ ('a' * 999999) | list | sort | join('a' * 999999) }}",
-    "{{ (['x'] * 99999999) | list }}",
-    "{% include '/etc/passwd' %}",
-    "{% import 'x' as x %}{{ x }}",
-    "{% extends 'chat' %}",
-    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-    "{{ messages.__init__.__globals__ }}",
-];
-
-#[test]
-fn hostile_templates_end_in_an_error() {
-    for source in HOSTILE {
-        let Ok(template) = ChatTemplate::new(source, chat_tokenizer()) else { continue };
-        let rendered = template.render(&hello(), &ChatOptions::default());
-        assert!(rendered.is_err(), "{source}");
-    }
-    let deep = "{% if 1 %}".repeat(100_000) + &"(".repeat(100_000);
-    assert!(ChatTemplate::new(&deep, chat_tokenizer()).is_err());
-}
-
-/// Whatever recurses into a value nested as deep as fuel allows has the stack for it.
-#[test]
-fn deep_nesting_does_not_overflow_the_stack() {
-    let nest = "{% set n = namespace(a=[], b=[]) %}{% for i in range(999) %}\
-        {% for j in range(55) %}{% set n.a = [n.a] %}{% set n.b = [n.b] %}{% endfor %}{% endfor %}";
-    for (end, length) in [("{{ n.a == n.b }}", 4), ("{{ [n.a, n.b] | unique | length }}", 1)] {
-        assert_eq!(render(&format!("{nest}{end}"), &hello()).unwrap().len(), length, "{end}");
-    }
-}
-
-/// The engine's limit of recursion does not count these, and a file's template is compiled on
+/// The parser's limit of recursion does not count these, and a file's template is parsed on
 /// whatever thread loads it.
 #[test]
 fn chains_of_operators_do_not_overflow_the_stack() {
@@ -306,11 +294,14 @@ fn chains_of_operators_do_not_overflow_the_stack() {
         ("{{ 1", " if 1 else 1", " }}"),
         ("{% if 0 %}", "{% elif 1 %}", "{% endif %}"),
     ] {
-        let longest = ((128 << 10) - begin.len() - end.len()) / link.len();
+        let longest = ((64 << 10) - begin.len() - end.len()) / link.len();
         let source = format!("{begin}{}{end}", link.repeat(longest));
         // Reaching the next line is the test: an overflow would end the process.
-        let _ = ChatTemplate::new(&source, chat_tokenizer());
-        let longer = format!("{source}{}", " ".repeat(128 << 10));
+        if let Ok(template) = ChatTemplate::new(&source, chat_tokenizer()) {
+            let ended = template.render(&hello(), &ChatOptions::default());
+            assert!(matches!(ended, Ok(_) | Err(TemplateError::Failed { .. })), "{ended:?}");
+        }
+        let longer = format!("{source}{}", " ".repeat(64 << 10));
         let refused = ChatTemplate::new(&longer, chat_tokenizer()).map(|_| ());
         assert!(matches!(refused, Err(TemplateError::Source { .. })), "{link}");
     }

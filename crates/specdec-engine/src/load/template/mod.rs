@@ -1,27 +1,51 @@
 //! Chat templates: messages to the prompt that the model was trained on.
 //!
 //! ```text
-//! messages -> marked messages -> rendered text -> control tokens of the template | text -> ids
+//! messages -> foreign text -> rendered text -> control tokens of the template | text -> ids
 //! ```
 //!
 //! A template is code from a file that nobody has checked, and messages are text from anyone. The
-//! template runs with a budget of work, no files, no clock but the date, no other templates. And
-//! **text of messages never becomes a control token** (`guard.rs`).
+//! parser is minijinja's; what it has parsed runs here, with a budget of work, no files, no clock
+//! but the date, no other templates (`run.rs`). And **text of messages never becomes a control
+//! token**: every character knows whether a message brought it (`text.rs`), and a control token is
+//! made of the template's own characters, or it is text.
 
-mod environment;
+mod args;
 mod error;
-mod guard;
-mod json;
+mod expr;
+mod filters;
+mod functions;
+mod methods;
+mod number;
+mod print;
+mod run;
+mod text;
+mod value;
 
 pub use error::TemplateError;
 
-use super::{LoadError, Tokenizer, gguf::Header};
-use guard::Guard;
-use minijinja::{Environment, context, value::Serde};
+use super::{LoadError, Specials, Tokenizer, gguf::Header};
+use minijinja::{machinery, syntax::SyntaxConfig};
+use run::Run;
 use serde_json::Value;
-use std::{borrow::Cow, sync::Arc};
+use std::{sync::Arc, thread};
+use text::Origin;
 
 const TEMPLATE_KEY: &str = "tokenizer.chat_template";
+
+/// Longest template in bytes; real ones have up to 20,000. A chain of operators costs up to 0.5 kB
+/// of stack a byte while it is parsed and dropped, so this many fit into [`STACK`].
+const MAX_SOURCE: usize = 64 << 10;
+
+/// Stack of a rendering. The system commits what is used.
+const STACK: usize = 64 << 20;
+
+/// Roles of the chat formats in use. Templates build control tokens from roles, so these are the
+/// template's own words; any other role is text of its message.
+const ROLES: [&str; 9] = [
+    "system", "developer", "user", "assistant", "tool", "function", "model", "ipython",
+    "environment",
+];
 
 /// Deepest nesting of a message or a tool; that of JSON texts is limited to 128.
 const MAX_DEPTH: usize = 64;
@@ -29,9 +53,8 @@ const MAX_DEPTH: usize = 64;
 /// The chat template of a model, with the tokenizer that its prompts are for.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    environment: Arc<Environment<'static>>,
+    source: String,
     tokenizer: Arc<Tokenizer>,
-    guard: Guard,
 }
 
 /// What to render beside the messages.
@@ -59,13 +82,16 @@ pub fn message(role: &str, content: &str) -> Value {
 }
 
 impl ChatTemplate {
-    /// Compiles a template.
+    /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError::Syntax`].
+    /// [`TemplateError::Syntax`], [`TemplateError::Source`].
     pub fn new(source: &str, tokenizer: Arc<Tokenizer>) -> Result<Self, TemplateError> {
-        let guard = Guard::new(tokenizer.control_texts())?;
-        Ok(Self { environment: environment::compile(source)?, tokenizer, guard })
+        if source.len() > MAX_SOURCE {
+            return Err(TemplateError::Source { bytes: source.len(), limit: MAX_SOURCE });
+        }
+        on_large_stack(|| parse(source).map(drop))??;
+        Ok(Self { source: source.to_owned(), tokenizer })
     }
 
     /// The template of the file, if it has one.
@@ -93,59 +119,93 @@ impl ChatTemplate {
     ) -> Result<ChatPrompt, TemplateError> {
         let values: Vec<&Value> = messages.iter().chain([&options.tools]).collect();
         check(&values)?;
-        let marker = guard::marker(&values)
-            .ok_or(TemplateError::Messages { index: 0, reason: "uses every noncharacter" })?;
-        let marked: Vec<Value> = messages.iter().map(|m| self.mark_message(m, marker)).collect();
-        let tools = self.mark(&options.tools, marker);
-        let text = environment::render(
-            &self.environment,
-            context! {
-                messages => Serde(&marked),
-                tools => Serde(&tools),
-                add_generation_prompt => options.add_generation_prompt,
-                bos_token => self.special(self.tokenizer.bos_id()),
-                eos_token => self.special(self.tokenizer.eos_id()),
-            },
-        )?;
-        Ok(self.encode(&text, marker))
+        let text = on_large_stack(|| self.run(messages, options))??;
+        Ok(self.encode(&text))
+    }
+
+    fn run(&self, messages: &[Value], options: &ChatOptions) -> Result<Rendered, TemplateError> {
+        use value::Value as Inner;
+        let template = parse(&self.source)?;
+        let failed = |_| TemplateError::Messages { index: 0, reason: "is nested too deep" };
+        let given: Vec<_> = messages.iter().map(of_message).collect::<Result<_, _>>().map_err(failed)?;
+        let chars = messages.iter().chain([&options.tools]).map(count_chars).sum();
+        let names = vec![
+            ("messages", Inner::list(given).map_err(failed)?),
+            ("tools", Inner::foreign(&options.tools).map_err(failed)?),
+            ("add_generation_prompt", Inner::Bool(options.add_generation_prompt)),
+            ("bos_token", Inner::own(self.special(self.tokenizer.bos_id()))),
+            ("eos_token", Inner::own(self.special(self.tokenizer.eos_id()))),
+        ];
+        let text = Run::render(&template, names, chars)?;
+        Ok(text.runs().collect())
     }
 
     fn special(&self, id: Option<u32>) -> &str {
         id.and_then(|id| self.tokenizer.token_text(id)).unwrap_or_default()
     }
 
-    /// Control tokens are found while the marks keep those of messages apart; then the marks go.
-    fn encode(&self, text: &str, marker: char) -> ChatPrompt {
-        let mend = |text: &str| text.replace(marker, "");
-        let mut token_ids = Vec::new();
-        self.tokenizer.encode_parts(text, &mut token_ids, |text| Cow::Owned(mend(text)));
+    fn encode(&self, runs: &Rendered) -> ChatPrompt {
+        let specials = |origin: &Origin| match origin {
+            Origin::Template => Specials::Parse,
+            Origin::Message => Specials::AsText,
+        };
+        let pieces = runs.iter().map(|(origin, text)| (text.as_str(), specials(origin)));
+        let mut token_ids = self.tokenizer.encode_runs(pieces);
         let bos = self.tokenizer.bos_id().filter(|_| self.tokenizer.add_bos());
         // Most templates write the token that begins a sequence themselves.
         if bos.is_some_and(|bos| token_ids.first() != Some(&bos)) {
             token_ids.splice(0..0, bos);
         }
-        ChatPrompt { text: mend(text), token_ids }
+        ChatPrompt { text: runs.iter().map(|(_, text)| text.as_str()).collect(), token_ids }
     }
+}
 
-    /// A message with its texts marked; templates compare roles and build tokens from them.
-    fn mark_message(&self, message: &Value, marker: char) -> Value {
-        let mut marked = self.mark(message, marker);
-        marked["role"].clone_from(&message["role"]);
-        marked
-    }
+/// A rendered prompt in runs of one origin.
+type Rendered = Vec<(Origin, String)>;
 
-    /// Marks all texts in a value, keys too: templates print tool arguments as JSON.
-    fn mark(&self, value: &Value, marker: char) -> Value {
-        let name = |name: &str| self.guard.mark_name(name, marker).into_owned();
-        match value {
-            Value::String(text) => Value::String(self.guard.mark(text, marker).into_owned()),
-            Value::Array(items) => items.iter().map(|item| self.mark(item, marker)).collect(),
-            Value::Object(fields) => fields
-                .iter()
-                .map(|(field, value)| (name(field), self.mark(value, marker)))
-                .collect(),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+fn parse(source: &str) -> Result<machinery::ast::Stmt<'_>, TemplateError> {
+    let refused = |error: minijinja::Error| {
+        let kind = error.kind();
+        let message = error.detail().map_or_else(|| kind.to_string(), |d| format!("{kind}: {d}"));
+        TemplateError::Syntax { line: error.line().unwrap_or(0), message }
+    };
+    // As transformers sets it up; templates are written for it.
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    machinery::parse(source, "chat", syntax.map_err(refused)?).map_err(refused)
+}
+
+/// Runs `work` with [`STACK`] bytes of stack; it ends by itself.
+fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, TemplateError> {
+    let failed = |message: String| TemplateError::Failed { line: 0, message };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("chat-template".to_owned()).stack_size(STACK);
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| failed(format!("cannot start a thread: {error}")))?;
+        thread.join().map_err(|_| failed("the template engine panicked".to_owned()))
+    })
+}
+
+/// A message whose texts are foreign, but for a role that templates know.
+fn of_message<'t>(message: &Value) -> Result<value::Value<'t>, run::Stop> {
+    use value::Value as Inner;
+    let role = message["role"].as_str().filter(|role| ROLES.contains(role));
+    match (Inner::foreign(message)?, role) {
+        (Inner::Map(map), Some(role)) => {
+            let role = (Inner::own("role"), Inner::own(role));
+            Inner::map(map.entries.iter().cloned().chain([role]))
         }
+        (other, _) => Ok(other),
+    }
+}
+
+/// Characters of all texts in a value, more or less.
+fn count_chars(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(count_chars).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, v)| name.len() + count_chars(v)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
     }
 }
 

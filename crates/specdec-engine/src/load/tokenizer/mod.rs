@@ -95,28 +95,35 @@ impl Tokenizer {
     /// the model has one. Never fails; bytes that the vocabulary lacks are dropped.
     pub fn encode(&self, text: &str, specials: Specials, add_bos: bool) -> Vec<u32> {
         let mut ids: Vec<u32> = self.bos.filter(|_| add_bos).into_iter().collect();
-        let mut scratch = Scratch::default();
-        match specials {
-            Specials::AsText => self.encode_text(text, &mut scratch, &mut ids),
-            Specials::Parse => self.encode_parts(text, &mut ids, Into::into),
-        }
+        ids.extend(self.encode_runs([(text, specials)].into_iter()));
         ids
     }
 
-    /// Control tokens become ids; each text between them is encoded as text after `mend`.
-    pub(super) fn encode_parts<'t>(
+    /// The ids of a text in pieces. A control token stands within one piece that is to be parsed;
+    /// words run across pieces.
+    pub(super) fn encode_runs<'t>(
         &self,
-        text: &'t str,
-        ids: &mut Vec<u32>,
-        mend: impl Fn(&'t str) -> std::borrow::Cow<'t, str>,
-    ) {
-        let mut scratch = Scratch::default();
-        for part in self.control.split(text) {
-            match part {
-                Part::Token(id) => ids.push(id),
-                Part::Text(text) => self.encode_text(&mend(text), &mut scratch, ids),
+        runs: impl Iterator<Item = (&'t str, Specials)>,
+    ) -> Vec<u32> {
+        let (mut ids, mut scratch, mut text) = (Vec::new(), Scratch::default(), String::new());
+        for (run, specials) in runs {
+            if specials == Specials::AsText {
+                text.push_str(run);
+                continue;
+            }
+            for part in self.control.split(run) {
+                match part {
+                    Part::Text(part) => text.push_str(part),
+                    Part::Token(id) => {
+                        self.encode_text(&text, &mut scratch, &mut ids);
+                        text.clear();
+                        ids.push(id);
+                    }
+                }
             }
         }
+        self.encode_text(&text, &mut scratch, &mut ids);
+        ids
     }
 
     fn encode_text(&self, text: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
@@ -198,11 +205,6 @@ impl Tokenizer {
     /// All tokens that end a generation, ascending: of the sequence, of a turn, of a file.
     pub fn end_ids(&self) -> &[u32] {
         &self.ends
-    }
-
-    /// Texts of the control tokens that are recognised in a text.
-    pub(super) fn control_texts(&self) -> impl Iterator<Item = &str> {
-        special::recognised(&self.vocab, TokenKind::Control).map(|(_, text)| text)
     }
 }
 
