@@ -132,11 +132,12 @@ class Engine:
         that a signal handler raises, ends the load.
         """
 
-    def encode(self, text: str, specials: bool) -> list[int]:
+    def encode(self, text: str, specials: bool, prompt: bool) -> list[int]:
         """Token ids of a text.
 
-        With `specials` it is a prompt: control tokens written out in it are control tokens, and
-        the one that begins a sequence is put in front if the model expects it.
+        With `specials` control tokens written out in it are control tokens, and the one that
+        begins a sequence is put in front if the model expects it. A text that is to become a
+        `prompt` may not be longer than a context of the longest tokens.
         """
 
     def decode(self, token_ids: Sequence[int], skip_special: bool) -> str:

@@ -51,7 +51,8 @@ def encode(engine: Engine, prompt: object, name: str = "prompt") -> Encoded:
         ConfigError: it is none.
     """
     if isinstance(prompt, str):
-        return Encoded(prompt, engine.encode(check.unicode(name, prompt), specials=True))
+        written = check.unicode(name, prompt)
+        return Encoded(written, engine.encode(written, specials=True, prompt=True))
     if not isinstance(prompt, Mapping) or not {"prompt", "prompt_token_ids"}.issuperset(prompt):
         raise check.wrong(name, prompt, _PROMPT)
     text = prompt.get("prompt")

@@ -26,7 +26,8 @@ class Tokenizer:
                 expects it. False: plain text, from which no special token can come.
         """
         specials = check.flag("add_special_tokens", add_special_tokens)
-        return self._engine.encode(check.unicode("text", text), specials=specials)
+        given = check.unicode("text", text)
+        return self._engine.encode(given, specials=specials, prompt=False)
 
     def decode(self, token_ids: int | Iterable[int], *, skip_special_tokens: bool = False) -> str:
         """The text of one or several ids; bytes that are no UTF-8 become U+FFFD."""

@@ -121,3 +121,25 @@ def test_an_exception_of_the_display_ends_the_load(tiny: Path) -> None:
             chat_template=None,
             progress=broken,
         )
+
+
+# The text takes many times as long to read as the interruption takes to come. The clock is the
+# process's own: it stands still while others have the machine.
+INTERRUPTED_ENCODE = """
+import os, signal, sys, threading, time
+import specdec_rs as sd
+
+llm = sd.LLM(sys.argv[1])
+text = "a b" * 30_000_000
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    llm.get_tokenizer().encode(text)
+    print("read")
+except KeyboardInterrupt:
+    print("interrupted")
+os._exit(0)
+"""
+
+
+def test_a_long_text_is_interrupted(smollm2: Path) -> None:
+    assert run(INTERRUPTED_ENCODE, smollm2).stdout.strip() == "interrupted"

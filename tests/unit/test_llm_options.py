@@ -85,3 +85,12 @@ def test_a_truncated_model(smollm2: Path, tmp_path: Path, size: int) -> None:
         file.write_bytes(whole.read(size))
     with pytest.raises(sd.ModelLoadError, match="truncated"):
         sd.LLM(file)
+
+
+def test_a_text_beyond_all_measure_is_refused_before_it_is_read(tiny: Path) -> None:
+    with sd.LLM(tiny, max_model_len=64) as llm:
+        for call in (llm.generate, lambda text: llm.chat([{"role": "user", "content": text}])):
+            with pytest.raises(sd.SpecdecError, match=r"exceeds|no prompt beyond \d+ bytes"):
+                call("x" * 100_000_000)
+        # The tokenizer alone takes texts of any length.
+        assert len(llm.get_tokenizer().encode("é" * 100_000)) > 64

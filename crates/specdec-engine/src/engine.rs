@@ -56,7 +56,7 @@ pub struct Parts {
 /// A model ready to answer. All methods take `&self`; share it between threads freely.
 pub struct Engine {
     tokenizer: Arc<Tokenizer>,
-    template: Option<ChatTemplate>,
+    template: Option<Arc<ChatTemplate>>,
     speculation: Option<Speculation>,
     memory: Memory,
     vocab: usize,
@@ -97,7 +97,7 @@ impl Engine {
             .map_err(EngineError::Spawn)?;
         Ok(Self {
             tokenizer: parts.tokenizer,
-            template: parts.template,
+            template: parts.template.map(Arc::new),
             speculation: parts.speculation,
             memory,
             vocab,
@@ -196,15 +196,34 @@ impl Engine {
     }
 
     /// The model's tokenizer.
-    pub fn tokenizer(&self) -> &Tokenizer {
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer
+    }
+
+    /// Longest prompt in bytes: a context full of the longest token. Known before anything is
+    /// tokenised, so that a text beyond all measure costs nothing.
+    pub fn max_prompt_bytes(&self) -> usize {
+        self.max_model_len.saturating_mul(self.tokenizer.longest_token())
+    }
+
+    /// Checks the length of a text that is to become a prompt.
+    ///
+    /// # Errors
+    /// [`EngineError::PromptBytes`].
+    pub fn check_prompt_bytes(&self, bytes: usize) -> Result<(), EngineError> {
+        let (limit, context) = (self.max_prompt_bytes(), self.max_model_len);
+        if bytes <= limit {
+            Ok(())
+        } else {
+            Err(EngineError::PromptBytes { bytes, limit, context })
+        }
     }
 
     /// The model's chat template.
     ///
     /// # Errors
     /// [`EngineError::NoChatTemplate`].
-    pub fn template(&self) -> Result<&ChatTemplate, EngineError> {
+    pub fn template(&self) -> Result<&Arc<ChatTemplate>, EngineError> {
         self.template.as_ref().ok_or(EngineError::NoChatTemplate)
     }
 

@@ -57,6 +57,19 @@ pub enum EngineError {
         /// Positions that the engine was loaded with.
         context: usize,
     },
+    /// The prompt is longer than a context of the longest tokens.
+    #[error(
+        "the prompt has {bytes} bytes, but no prompt beyond {limit} bytes fits into a context of \
+         {context} tokens; shorten the prompt or load with a larger max_model_len"
+    )]
+    PromptBytes {
+        /// Bytes of the prompt.
+        bytes: usize,
+        /// Longest prompt in bytes.
+        limit: usize,
+        /// Positions that the engine was loaded with.
+        context: usize,
+    },
     /// The KV cache has too few free pages.
     #[error("the KV cache needs {needed} more pages, but {free} are free")]
     CacheFull {

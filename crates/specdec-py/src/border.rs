@@ -87,7 +87,7 @@ pub(crate) fn in_thread<T: Send + 'static>(
         // Nobody listens after an interruption; the result is dropped with its memory.
         let _ = sender.send(calm(|| work(&progress)));
     };
-    let thread = std::thread::Builder::new().name("specdec-load".to_owned()).spawn(run);
+    let thread = std::thread::Builder::new().name("specdec-work".to_owned()).spawn(run);
     thread.map_err(|error| to_python(&EngineError::Spawn(error)))?;
     loop {
         let found = outside(py, || match result.recv_timeout(SLICE) {
@@ -104,4 +104,16 @@ pub(crate) fn in_thread<T: Send + 'static>(
             None => py.check_signals()?,
         }
     }
+}
+
+/// Texts up to this many bytes are read at once: a few milliseconds.
+const SHORT: usize = 64 << 10;
+
+/// Runs `work` on `bytes` bytes of text; if they are many, so that Ctrl-C ends the waiting for it.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> PyResult<T> {
+    if bytes <= SHORT { outside(py, work) } else { in_thread(py, move |_| work(), None) }
 }

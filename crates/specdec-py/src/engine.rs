@@ -1,6 +1,7 @@
 //! `Engine`: a loaded model.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 use pyo3::prelude::*;
@@ -9,7 +10,7 @@ use specdec_engine::load::{ChatOptions, Specials};
 use specdec_engine::{self as core, EngineError, EngineOptions};
 
 use crate::answer::PyEngineMetrics;
-use crate::border::{Progress, in_thread, outside};
+use crate::border::{Progress, in_thread, interruptible, outside};
 use crate::local::Local;
 use crate::measure::parse;
 use crate::params::{PySamplingParams, PySpeculativeConfig};
@@ -56,16 +57,26 @@ impl Engine {
         Ok(Self(Local::new(in_thread(py, load, progress)?)))
     }
 
-    /// Token ids of a prompt; with `specials`, control tokens written out in it are such tokens,
-    /// and the one that begins a sequence is put in front if the model expects it.
-    fn encode(&self, py: Python<'_>, text: &str, specials: bool) -> PyResult<Vec<u32>> {
+    /// Token ids of a text; with `specials`, control tokens written out in it are such tokens, and
+    /// the one that begins a sequence is put in front if the model expects it. A text that is to
+    /// become a `prompt` may not be longer than a context of the longest tokens.
+    fn encode(
+        &self,
+        py: Python<'_>,
+        text: String,
+        specials: bool,
+        prompt: bool,
+    ) -> PyResult<Vec<u32>> {
         outside(py, || {
             self.0.check_alive()?;
-            let tokenizer = self.0.tokenizer();
+            if prompt { self.0.check_prompt_bytes(text.len()) } else { Ok(()) }
+        })?;
+        let tokenizer = Arc::clone(self.0.tokenizer());
+        interruptible(py, text.len(), move || {
             Ok(if specials {
-                tokenizer.encode(text, Specials::Parse, tokenizer.add_bos())
+                tokenizer.encode(&text, Specials::Parse, tokenizer.add_bos())
             } else {
-                tokenizer.encode(text, Specials::AsText, false)
+                tokenizer.encode(&text, Specials::AsText, false)
             })
         })
     }
@@ -84,19 +95,23 @@ impl Engine {
     fn chat_prompt(
         &self,
         py: Python<'_>,
-        messages: &str,
+        messages: String,
         template: Option<&str>,
         add_generation_prompt: bool,
     ) -> PyResult<(String, Vec<u32>)> {
-        outside(py, || {
+        let template = outside(py, || {
             self.0.check_alive()?;
-            let options = ChatOptions { add_generation_prompt, ..ChatOptions::default() };
+            match template {
+                Some(source) => self.0.compile_template(source).map(Arc::new),
+                None => self.0.template().cloned(),
+            }
+        })?;
+        let max_bytes = self.0.max_prompt_bytes();
+        let options = ChatOptions { add_generation_prompt, max_bytes, ..ChatOptions::default() };
+        interruptible(py, messages.len(), move || {
             let messages: Vec<Value> =
-                serde_json::from_str(messages).map_err(|error| no_messages(&error))?;
-            let prompt = match template {
-                Some(source) => self.0.compile_template(source)?.render(&messages, &options),
-                None => self.0.template()?.render(&messages, &options),
-            }?;
+                serde_json::from_str(&messages).map_err(|error| no_messages(&error))?;
+            let prompt = template.render(&messages, &options)?;
             Ok((prompt.text, prompt.token_ids))
         })
     }

@@ -27,7 +27,9 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
         | E::PromptToken { .. }
         | E::Template(_)
         | E::NoChatTemplate => ConfigError::new_err(text),
-        E::EmptyPrompt | E::ContextLength { .. } => ContextLengthError::new_err(text),
+        E::EmptyPrompt | E::PromptBytes { .. } | E::ContextLength { .. } => {
+            ContextLengthError::new_err(text)
+        }
         E::Load(LoadError::NotFound { .. }) => ModelNotFoundError::new_err(text),
         E::Load(_) | E::Tensor { .. } | E::Kv(_) | E::Spawn(_) => ModelLoadError::new_err(text),
         E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {

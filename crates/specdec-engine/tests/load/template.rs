@@ -62,7 +62,7 @@ fn text_equals_jinja2s() {
     assert!(vectors.cases.len() > 10);
     for case in vectors.cases {
         let Case { add_generation_prompt, tools, .. } = case;
-        let options = ChatOptions { add_generation_prompt, tools };
+        let options = ChatOptions { add_generation_prompt, tools, ..Default::default() };
         let template = template(&vectors.templates[&case.template]);
         let prompt = template.render(&case.messages, &options).unwrap();
         assert_eq!(prompt.text, case.text, "{}", case.template);

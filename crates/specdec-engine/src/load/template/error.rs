@@ -51,8 +51,8 @@ pub enum TemplateError {
     /// The template ran longer or made more data than rendering a conversation takes.
     #[error("the chat template exceeds its budget of work; shorten the messages or give another")]
     TooMuchWork,
-    /// The prompt is longer than any that a model takes.
-    #[error("the rendered prompt exceeds {limit} bytes; shorten the messages")]
+    /// The messages, or the prompt made of them, are longer than any that the model takes.
+    #[error("the prompt exceeds {limit} bytes; shorten the messages")]
     TooLong {
         /// Most bytes.
         limit: usize,

@@ -295,7 +295,9 @@ impl<'t> Run<'t> {
         let len = parts.iter().map(Text::len).sum();
         self.pay_chars(len)?;
         let mut raw = Vec::with_capacity(len);
-        parts.iter().for_each(|part| raw.extend_from_slice(part.raw()));
+        for part in parts {
+            raw.extend_from_slice(part.raw());
+        }
         Ok(Text::from(raw))
     }
 
@@ -315,11 +317,7 @@ impl<'t> Run<'t> {
         })
     }
 
-    pub(super) fn contains(
-        &mut self,
-        whole: &Value<'t>,
-        part: &Value<'t>,
-    ) -> Result<bool, Stop> {
+    pub(super) fn contains(&mut self, whole: &Value<'t>, part: &Value<'t>) -> Result<bool, Stop> {
         self.pay(whole.size().saturating_add(part.size()))?;
         Ok(match (whole, part) {
             (Value::Text(text), Value::Text(part)) => {
@@ -347,9 +345,7 @@ impl<'t> Run<'t> {
         Ok(match value {
             Value::List(list) => list.items.clone(),
             Value::Map(map) => map.entries.iter().map(|(key, _)| key.clone()).collect(),
-            Value::Text(text) => {
-                (0..count).map(|at| Value::Text(text.slice(at..at + 1))).collect()
-            }
+            Value::Text(text) => (0..count).map(|at| Value::Text(text.slice(at..at + 1))).collect(),
             Value::Undefined => Vec::new(),
             other => return Err(Stop::failed(format!("{} has no items", other.kind()))),
         })

@@ -40,7 +40,8 @@ impl<'t> Run<'t> {
             }
             "tojson" => {
                 let indent = args_.int("indent")?;
-                if args_.flag("ensure_ascii") || indent.is_some_and(|n| !(0..=MAX_INDENT).contains(&n))
+                if args_.flag("ensure_ascii")
+                    || indent.is_some_and(|n| !(0..=MAX_INDENT).contains(&n))
                 {
                     return Err(Stop::failed(
                         "tojson takes ensure_ascii=false and an indent of at most 16",
@@ -136,7 +137,9 @@ impl<'t> Run<'t> {
         let rest = args.rest();
         let again = || {
             let mut args = Args::default();
-            rest.iter().for_each(|value| args.push(value.clone()));
+            for value in &rest {
+                args.push(value.clone());
+            }
             args
         };
         let mut out = Vec::new();

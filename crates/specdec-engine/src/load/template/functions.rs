@@ -101,12 +101,7 @@ impl<'t> Run<'t> {
         Ok(holds)
     }
 
-    fn relation(
-        &mut self,
-        name: &str,
-        value: &Value<'t>,
-        other: &Value<'t>,
-    ) -> Result<bool, Stop> {
+    fn relation(&mut self, name: &str, value: &Value<'t>, other: &Value<'t>) -> Result<bool, Stop> {
         Ok(match name {
             "eq" | "equalto" | "==" | "sameas" => self.equal(value, other)?,
             "ne" | "!=" => !self.equal(value, other)?,
@@ -140,5 +135,6 @@ fn today(format: &str) -> Result<String, Stop> {
     if format.len() > 256 || format.bytes().filter(u8::is_ascii_digit).count() > 8 {
         return Err(Stop::failed("a date format longer than any in use"));
     }
-    jiff::fmt::strtime::format(format, &ZonedDateTime::now()).map_err(Stop::failed)
+    jiff::fmt::strtime::format(format, &ZonedDateTime::now())
+        .map_err(|error| Stop::failed(error.to_string()))
 }

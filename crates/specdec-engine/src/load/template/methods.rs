@@ -119,8 +119,12 @@ impl<'t> Run<'t> {
             "isalpha" => Value::Bool(all(char::is_alphabetic)),
             "isalnum" => Value::Bool(all(char::is_alphanumeric)),
             "isspace" => Value::Bool(all(char::is_whitespace)),
-            "isupper" => Value::Bool(text.chars().any(char::is_uppercase) && all(|c| !c.is_lowercase())),
-            "islower" => Value::Bool(text.chars().any(char::is_lowercase) && all(|c| !c.is_uppercase())),
+            "isupper" => {
+                Value::Bool(text.chars().any(char::is_uppercase) && all(|c| !c.is_lowercase()))
+            }
+            "islower" => {
+                Value::Bool(text.chars().any(char::is_lowercase) && all(|c| !c.is_uppercase()))
+            }
             _ => return Err(Stop::failed(format!("a string has no method {name:?}"))),
         })
     }
@@ -243,7 +247,6 @@ pub(super) fn cased(text: &Text, how: &str) -> Text {
         let begins = !std::mem::replace(&mut inside, c.is_alphabetic());
         match how {
             "upper" => upper(c),
-            "lower" => lower(c),
             "title" if begins => upper(c),
             "capitalize" if at == 0 => upper(c),
             "swapcase" if c.is_lowercase() => upper(c),

@@ -43,7 +43,14 @@ const STACK: usize = 64 << 20;
 /// Roles of the chat formats in use. Templates build control tokens from roles, so these are the
 /// template's own words; any other role is text of its message.
 const ROLES: [&str; 9] = [
-    "system", "developer", "user", "assistant", "tool", "function", "model", "ipython",
+    "system",
+    "developer",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+    "model",
+    "ipython",
     "environment",
 ];
 
@@ -58,12 +65,20 @@ pub struct ChatTemplate {
 }
 
 /// What to render beside the messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ChatOptions {
     /// End with the beginning of the assistant's answer.
     pub add_generation_prompt: bool,
     /// Tools the model may call, as JSON schemas; an array, or null for none.
     pub tools: Value,
+    /// Most bytes of the messages and of the prompt.
+    pub max_bytes: usize,
+}
+
+impl Default for ChatOptions {
+    fn default() -> Self {
+        Self { add_generation_prompt: false, tools: Value::Null, max_bytes: run::MAX_OUTPUT }
+    }
 }
 
 /// A rendered conversation.
@@ -119,16 +134,25 @@ impl ChatTemplate {
     ) -> Result<ChatPrompt, TemplateError> {
         let values: Vec<&Value> = messages.iter().chain([&options.tools]).collect();
         check(&values)?;
-        let text = on_large_stack(|| self.run(messages, options))??;
-        Ok(self.encode(&text))
+        let too_long = |bytes: usize| bytes > options.max_bytes;
+        let refused = || TemplateError::TooLong { limit: options.max_bytes };
+        if too_long(values.iter().copied().map(count_bytes).sum()) {
+            return Err(refused());
+        }
+        let runs = on_large_stack(|| self.run(messages, options))??;
+        if too_long(runs.iter().map(|(_, text)| text.len()).sum()) {
+            return Err(refused());
+        }
+        Ok(self.encode(&runs))
     }
 
     fn run(&self, messages: &[Value], options: &ChatOptions) -> Result<Rendered, TemplateError> {
         use value::Value as Inner;
         let template = parse(&self.source)?;
         let failed = |_| TemplateError::Messages { index: 0, reason: "is nested too deep" };
-        let given: Vec<_> = messages.iter().map(of_message).collect::<Result<_, _>>().map_err(failed)?;
-        let chars = messages.iter().chain([&options.tools]).map(count_chars).sum();
+        let given: Vec<_> =
+            messages.iter().map(of_message).collect::<Result<_, _>>().map_err(failed)?;
+        let bytes = messages.iter().chain([&options.tools]).map(count_bytes).sum();
         let names = vec![
             ("messages", Inner::list(given).map_err(failed)?),
             ("tools", Inner::foreign(&options.tools).map_err(failed)?),
@@ -136,7 +160,7 @@ impl ChatTemplate {
             ("bos_token", Inner::own(self.special(self.tokenizer.bos_id()))),
             ("eos_token", Inner::own(self.special(self.tokenizer.eos_id()))),
         ];
-        let text = Run::render(&template, names, chars)?;
+        let text = Run::render(&template, names, bytes)?;
         Ok(text.runs().collect())
     }
 
@@ -199,13 +223,13 @@ fn of_message<'t>(message: &Value) -> Result<value::Value<'t>, run::Stop> {
     }
 }
 
-/// Characters of all texts in a value, more or less.
-fn count_chars(value: &Value) -> usize {
+/// Bytes of all texts in a value.
+fn count_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(count_chars).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, v)| name.len() + count_chars(v)).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::Array(items) => items.iter().map(count_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, v)| name.len() + count_bytes(v)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     }
 }
 

@@ -14,7 +14,8 @@ pub(super) fn arithmetic<'t>(
     if let (Some(a), Some(b)) = (left.as_int(), right.as_int()) {
         return integers(op, a, b);
     }
-    let (a, b) = (left.as_float().ok_or_else(impossible)?, right.as_float().ok_or_else(impossible)?);
+    let (a, b) =
+        (left.as_float().ok_or_else(impossible)?, right.as_float().ok_or_else(impossible)?);
     if b == 0.0 && matches!(op, BinOpKind::Div | BinOpKind::FloorDiv | BinOpKind::Rem) {
         return Err(Stop::failed("a division by zero"));
     }

@@ -142,7 +142,16 @@ fn json_items<'a, 't: 'a>(
     out.push(open.into());
     let mut empty = true;
     for (key, value) in items {
-        own(out, if empty { "" } else if indent.is_some() { "," } else { ", " });
+        own(
+            out,
+            if empty {
+                ""
+            } else if indent.is_some() {
+                ","
+            } else {
+                ", "
+            },
+        );
         empty = false;
         line(out, level + 1);
         if let Some(key) = key {

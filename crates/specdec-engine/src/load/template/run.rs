@@ -21,8 +21,8 @@ pub(super) const ITEM: u64 = 64;
 
 /// Work of one rendering: at most a million steps or 64 MiB of data.
 const WORK: u64 = 64 << 20;
-/// More work for each character of the messages: they are copied about ten times.
-const WORK_PER_CHAR: u64 = 64;
+/// More work for each byte of the messages: they are copied about ten times.
+const WORK_PER_BYTE: u64 = 64;
 
 /// Longest prompt in characters.
 pub(super) const MAX_OUTPUT: usize = 16 << 20;
@@ -40,8 +40,8 @@ pub(super) enum Stop {
 }
 
 impl Stop {
-    pub(super) fn failed(message: impl ToString) -> Self {
-        Self::Failed(message.to_string())
+    pub(super) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
     }
 
     fn at(self, line: usize) -> TemplateError {
@@ -94,18 +94,18 @@ pub(super) struct Run<'t> {
 }
 
 impl<'t> Run<'t> {
-    /// Renders `template` with these names; the messages have `chars` characters.
+    /// Renders `template` with these names; the messages have `bytes` bytes.
     pub(super) fn render(
         template: &'t Stmt<'t>,
         names: Vec<(&'t str, Value<'t>)>,
-        chars: usize,
+        bytes: usize,
     ) -> Result<Text, TemplateError> {
         let mut run = Run {
             frames: vec![names],
             base: 0,
             spaces: Vec::new(),
             out: Vec::new(),
-            work: WORK.saturating_add(WORK_PER_CHAR.saturating_mul(chars as u64)),
+            work: WORK.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64)),
             nesting: 0,
             line: 0,
         };
@@ -155,7 +155,9 @@ impl<'t> Run<'t> {
         let found = found.map(|(_, value)| value.clone());
         self.pay(seen + (self.frames.len() - self.base) as u64)?;
         let builtin = || BUILTINS.iter().find(|(known, _)| *known == name);
-        Ok(found.or_else(|| builtin().map(|found| Value::Builtin(found.1))).unwrap_or(Value::Undefined))
+        Ok(found
+            .or_else(|| builtin().map(|found| Value::Builtin(found.1)))
+            .unwrap_or(Value::Undefined))
     }
 
     fn set(&mut self, name: &'t str, value: Value<'t>) -> Result<(), Stop> {

@@ -147,14 +147,12 @@ mod tests {
 
     #[test]
     fn origin_survives_cutting_and_is_no_part_of_equality() {
-        let text: Vec<u32> =
-            [Text::own("<|im_"), Text::new("xXend|>", Origin::Message)].iter().fold(
-                Vec::new(),
-                |mut all, part| {
-                    all.extend(part.raw());
-                    all
-                },
-            );
+        let text: Vec<u32> = [Text::own("<|im_"), Text::new("xXend|>", Origin::Message)]
+            .iter()
+            .fold(Vec::new(), |mut all, part| {
+                all.extend(part.raw());
+                all
+            });
         let text = Text::from(text);
         let cut: Vec<u32> =
             text.split(&Text::own("xX"), 9).iter().flat_map(|part| part.raw().to_vec()).collect();

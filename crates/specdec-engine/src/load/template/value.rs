@@ -63,7 +63,7 @@ pub(super) struct Loop<'t> {
     pub(super) depth: usize,
 }
 
-impl<'t> Value<'t> {
+impl Value<'_> {
     pub(super) fn own(text: &str) -> Self {
         Self::Text(Text::own(text))
     }
@@ -155,7 +155,10 @@ impl<'t> Value<'t> {
             ValueKind::Bool => Self::Bool(value.is_true()),
             ValueKind::Number => match i64::try_from(value.clone()) {
                 Ok(number) if value.is_integer() => Self::Int(number),
-                _ => Self::Float(f64::try_from(value.clone()).map_err(Stop::failed)?),
+                _ => Self::Float(
+                    f64::try_from(value.clone())
+                        .map_err(|error| Stop::failed(error.to_string()))?,
+                ),
             },
             ValueKind::String => Self::own(value.as_str().unwrap_or_default()),
             kind => return Err(Stop::failed(format!("a constant of kind {kind}"))),

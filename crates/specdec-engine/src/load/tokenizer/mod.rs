@@ -166,6 +166,11 @@ impl Tokenizer {
         self.vocab.len()
     }
 
+    /// Bytes of the longest token.
+    pub fn longest_token(&self) -> usize {
+        self.vocab.longest()
+    }
+
     /// The token written `text` in the file: `<|im_end|>`, or a word in the byte alphabet
     /// (`Ġthe`).
     pub fn token_id(&self, text: &str) -> Option<u32> {

@@ -110,6 +110,11 @@ impl Vocab {
         self.pieces.get(id as usize).unwrap_or_default()
     }
 
+    /// Bytes of the longest token, at least 1.
+    pub(super) fn longest(&self) -> usize {
+        (0..self.len() as u32).map(|id| self.piece(id).len()).max().unwrap_or(0).max(1)
+    }
+
     pub(super) fn kind(&self, id: u32) -> Option<TokenKind> {
         self.kinds.get(id as usize).copied()
     }
