@@ -15,30 +15,48 @@ fn drafts(words: &mut Words) -> Drafts {
     Drafts { shape: Shape::ALL[words.below(5)], branching, depth, nodes: 2, cut: words.once_in(3) }
 }
 
-#[test]
-fn counts_on_the_midpoint_grid_are_exact() {
+/// How many instances of each shape fit the grid, and so have been compared.
+fn compare_on_grid(verifier: Verifier, enough: usize) {
     let points = midpoints(3);
     let mut compared = [0; 5];
-    for seed in 0..4_000 {
+    for seed in 0..20_000 {
         let drafts = drafts(&mut Words::new(seed, 1, &[]));
         let toy = Toy { vocab: 3, seed };
-        let mut fits = compared[drafts.shape as usize] < 15;
+        let mut fits = compared[drafts.shape as usize] < enough;
+        if !fits {
+            continue;
+        }
         enumerate(|branches| {
             let mut fit = Fit::new(8, branches, &mut fits);
-            round(&toy, &drafts, Verifier::Standard, &[], &mut fit);
+            round(&toy, &drafts, verifier, &[], &mut fit);
         });
         if fits {
             compared[drafts.shape as usize] += 1;
-            compare(&toy, &drafts, &points);
+            compare(&toy, &drafts, verifier, &points);
         }
     }
-    assert_eq!(compared, [15; 5], "too few instances fit the grid");
+    assert_eq!(compared, [enough; 5], "too few instances of {verifier:?} fit the grid");
+}
+
+#[test]
+fn counts_on_the_midpoint_grid_are_exact_for_recursive_rejection() {
+    compare_on_grid(Verifier::Standard, 15);
+}
+
+#[test]
+fn counts_on_the_midpoint_grid_are_exact_for_traversal() {
+    compare_on_grid(Verifier::Traversal, 15);
+}
+
+#[test]
+fn counts_on_the_midpoint_grid_are_exact_for_sample_and_match() {
+    compare_on_grid(Verifier::Matching, 15);
 }
 
 /// The law of the first token, on the grid and as plain decoding has it.
-fn compare(toy: &Toy, drafts: &Drafts, points: &[f64]) {
+fn compare(toy: &Toy, drafts: &Drafts, verifier: Verifier, points: &[f64]) {
     let law = enumerate(|branches| {
-        round(toy, drafts, Verifier::Standard, &[], &mut Grid::new(points, branches))[0]
+        round(toy, drafts, verifier, &[], &mut Grid::new(points, branches))[0]
     });
     for token in 0..toy.vocab as TokenId {
         let found = law.get(&token).cloned().unwrap_or_else(Rational::zero);

@@ -11,6 +11,7 @@ use specdec_testkit::drafts::{Drafts, Shape};
 use specdec_testkit::enumerate::enumerate;
 use specdec_testkit::rational::Rational;
 use specdec_testkit::rounds::{ToyLaws, Verifier, emitted, generated, round};
+use specdec_testkit::stateful::Stateful;
 use specdec_testkit::toy::{self, Toy, Words, texts};
 
 const LENGTH: usize = 3;
@@ -25,13 +26,13 @@ fn check(toy: &Toy, drafts: &Drafts, verifier: Verifier) {
     }
 }
 
-/// The instance of a seed: vocabulary, shape and size of the drafts, all laws.
-fn instance(seed: u64, vocab: usize, nodes: usize) -> (Toy, Drafts) {
+/// The instance of a seed: vocabulary and size of the drafts, all laws.
+fn instance(seed: u64, shape: Shape, branching: usize, nodes: usize) -> (Toy, Drafts) {
     let mut words = Words::new(seed, 0, &[]);
-    let toy = Toy { vocab: 2 + words.below(vocab - 1), seed };
+    let toy = Toy { vocab: 2 + words.below(3), seed };
     let drafts = Drafts {
-        shape: Shape::ALL[words.below(5)],
-        branching: 1 + words.below(3),
+        shape,
+        branching: 1 + words.below(branching),
         depth: 1 + words.below(3),
         nodes: 1 + words.below(nodes),
         cut: words.once_in(2),
@@ -39,36 +40,110 @@ fn instance(seed: u64, vocab: usize, nodes: usize) -> (Toy, Drafts) {
     (toy, drafts)
 }
 
+/// An instance of any shape.
+fn any(seed: u64, nodes: usize) -> (Toy, Drafts) {
+    instance(seed, Shape::ALL[seed as usize % Shape::ALL.len()], 3, nodes)
+}
+
 /// The law of the number of tokens that the first round emits.
 fn lengths(toy: &Toy, drafts: &Drafts, verifier: Verifier) -> BTreeMap<u32, Rational> {
     enumerate(|branches| round(toy, drafts, verifier, &[], branches).len() as u32)
 }
 
-fn check_seeds(seeds: std::ops::Range<u64>, vocab: usize, nodes: usize) {
+/// Every instance of one verifier and shape; chains have a branching of 1.
+fn check_seeds(
+    seeds: std::ops::Range<u64>,
+    verifier: Verifier,
+    shape: Shape,
+    branching: usize,
+    nodes: usize,
+) {
     let (mut accepted, mut rejected) = (0, 0);
     for seed in seeds.clone() {
-        let (toy, drafts) = instance(seed, vocab, nodes);
-        for verifier in Verifier::ALL {
-            check(&toy, &drafts, verifier);
-            let first = lengths(&toy, &drafts, verifier);
-            accepted += usize::from(first.keys().any(|&tokens| tokens > 1));
-            rejected += usize::from(first.len() > 1);
-        }
+        let (toy, drafts) = instance(seed, shape, branching, nodes);
+        check(&toy, &drafts, verifier);
+        let first = lengths(&toy, &drafts, verifier);
+        accepted += usize::from(first.keys().any(|&tokens| tokens > 1));
+        rejected += usize::from(first.len() > 1);
     }
+    let instances = seeds.count();
+    println!(
+        "{verifier:?}, {shape:?}, branching {branching}: {instances} instances, 0 differences"
+    );
     // An instance in which nothing is accepted, or nothing rejected, proves little.
-    let instances = Verifier::ALL.len() * seeds.count();
-    assert!(accepted > instances / 2 && rejected > instances / 2, "{accepted}, {rejected}");
+    let enough = instances / 3;
+    assert!(accepted > enough && rejected > enough, "{accepted}, {rejected} of {instances}");
+}
+
+fn check_shapes(seeds: std::ops::Range<u64>, verifier: Verifier, nodes: usize) {
+    for shape in Shape::ALL {
+        check_seeds(seeds.clone(), verifier, shape, 3, nodes);
+    }
 }
 
 #[test]
-fn every_verifier_keeps_the_law() {
-    check_seeds(0..1_000, 4, 4);
+fn sample_and_match_keeps_the_law() {
+    check_shapes(0..1_000, Verifier::Matching, 4);
+}
+
+#[test]
+fn recursive_rejection_keeps_the_law() {
+    check_shapes(0..1_000, Verifier::Standard, 4);
+}
+
+#[test]
+fn traversal_keeps_the_law() {
+    check_shapes(0..1_000, Verifier::Traversal, 4);
+}
+
+#[test]
+fn every_verifier_keeps_the_law_on_chains() {
+    for verifier in Verifier::ALL {
+        check_seeds(2_000..3_000, verifier, Shape::Drawn, 1, 4);
+        check_seeds(2_000..3_000, verifier, Shape::Deterministic, 1, 4);
+    }
 }
 
 #[test]
 #[ignore = "minutes: run by make test-exact"]
 fn every_verifier_keeps_the_law_on_many_instances() {
-    check_seeds(10_000..30_000, 4, 5);
+    for verifier in Verifier::ALL {
+        check_shapes(10_000..14_000, verifier, 5);
+    }
+}
+
+/// Whole generations under penalties, masks and cuts: the history that is kept from round to round,
+/// with paths laid over it, is that of plain decoding.
+fn check_histories(seeds: std::ops::Range<u64>) {
+    let mut forbidden = 0;
+    for seed in seeds {
+        let (mut toy, mut drafts) = any(seed, 2);
+        (toy.vocab, drafts.depth) = (3, 1 + seed as usize % 2);
+        let model = Stateful::new(toy);
+        let expected: BTreeMap<_, _> = texts(toy.vocab, LENGTH)
+            .into_iter()
+            .map(|text| (model.probability(&text), text))
+            .filter(|(p, _)| *p > Rational::zero())
+            .map(|(p, text)| (text, p))
+            .collect();
+        forbidden += usize::from(expected.len() < 27);
+        for verifier in Verifier::ALL {
+            let law = enumerate(|branches| model.generate(&drafts, verifier, LENGTH, branches));
+            assert_eq!(law, expected, "{verifier:?}, {drafts:?}, {model:?}");
+        }
+    }
+    assert!(forbidden > 10, "{forbidden} instances rule out a text");
+}
+
+#[test]
+fn what_was_said_is_the_same_with_and_without_drafts() {
+    check_histories(0..60);
+}
+
+#[test]
+#[ignore = "a minute: run by make test-exact"]
+fn what_was_said_is_the_same_on_many_instances() {
+    check_histories(1_000..1_500);
 }
 
 #[test]
@@ -77,15 +152,18 @@ fn bottom_up_accepts_at_least_as_much_as_top_down() {
         let law = lengths(toy, drafts, verifier);
         law.into_iter().fold(Rational::zero(), |sum, (n, p)| sum + Rational::from(n) * p)
     };
-    let mut better = 0;
-    for seed in 0..1_000 {
-        let (toy, drafts) = instance(seed, 4, 4);
+    // On chains always (Sun et al., theorem 2). On trees nearly always: there are exceptions, such as
+    // seed 802 with two children, a drawn and a deterministic one (2.2062 against 2.2119 tokens).
+    let (mut better, mut worse) = (0, 0);
+    for seed in 0..2_000 {
+        let (toy, drafts) = any(seed, 4);
         let standard = mean(&toy, &drafts, Verifier::Standard);
         let traversal = mean(&toy, &drafts, Verifier::Traversal);
-        assert!(traversal >= standard, "{traversal:?} < {standard:?}, {toy:?}, {drafts:?}");
         better += u32::from(traversal > standard);
+        worse += u32::from(traversal < standard);
+        assert!(drafts.branching > 1 || traversal >= standard, "{toy:?}, {drafts:?}");
     }
-    assert!(better > 20, "strictly better on {better} of 1000");
+    assert!(better > 40 && worse < 5, "better on {better}, worse on {worse} of 2000");
 }
 
 /// Block verification as its paper writes it: the law of the number of accepted tokens of a drawn
@@ -183,7 +261,7 @@ fn coupled_text_is_a_function_of_noise_and_target() {
     const POINTS: u32 = 6;
     let mut agreed = 0;
     for seed in 0..100 {
-        let (toy, drafts) = instance(seed, 4, 6);
+        let (toy, drafts) = any(seed, 6);
         for noise in texts(POINTS as usize, LENGTH) {
             // Drafts look beyond the text: their positions need noise too.
             let places = [noise.as_slice(), &[0; 4]].concat();

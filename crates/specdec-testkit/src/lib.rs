@@ -9,4 +9,5 @@ pub mod ledger;
 pub mod rational;
 pub mod rounds;
 pub mod scripted;
+pub mod stateful;
 pub mod toy;

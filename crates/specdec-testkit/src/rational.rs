@@ -34,6 +34,15 @@ impl From<u32> for Rational {
     }
 }
 
+impl TryFrom<f64> for Rational {
+    type Error = &'static str;
+
+    /// The number that the float is, exactly; none for NaN and infinities.
+    fn try_from(value: f64) -> Result<Self, Self::Error> {
+        RBig::try_from(value).map(Self).map_err(|_| "not a finite number")
+    }
+}
+
 impl FromStr for Rational {
     type Err = <RBig as FromStr>::Err;
 

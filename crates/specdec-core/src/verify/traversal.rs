@@ -1,5 +1,6 @@
 //! Traversal verification of trees (arXiv:2505.12398); on a chain it is block verification (Sun et
-//! al., arXiv:2403.10444). Both decide bottom-up, and accept at least as much as top-down rejection.
+//! al., arXiv:2403.10444). Both decide bottom-up. On a chain that accepts at least as much as top-down
+//! rejection; on trees it nearly always does, but there are laws on which it accepts a little less.
 //!
 //! **Rule.** Every node carries an acceptance a and a target law M: at the context a = 1 and M = p.
 //! Going down to a child x drawn from q (given its earlier siblings), a(x) = min(1, a M(x) / q(x)).
