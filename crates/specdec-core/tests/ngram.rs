@@ -1,7 +1,9 @@
 //! Prompt lookup: the written rule, by example and as properties of every proposal.
 
 use proptest::prelude::*;
-use specdec_core::{Budget, DraftTree, Drafter, Ngram, TokenId};
+use specdec_core::rng::Key;
+use specdec_core::{Ask, Budget, DraftTree, Drafter, History, Method, Ngram, Processors};
+use specdec_core::{Rule, Sampling, TokenId};
 
 fn propose(
     context: &[TokenId],
@@ -10,7 +12,15 @@ fn propose(
     depth: usize,
 ) -> DraftTree {
     let mut drafter = Ngram::new(min, max, branching).expect("in range");
-    drafter.propose(context, Budget { nodes, depth })
+    let key = Key { seed: 0, sample: 0 };
+    let (processors, history) =
+        (Processors::new(&Sampling::greedy(), 1).expect("in range"), History::default());
+    let rule = Rule { processors: &processors, history: &history, method: Method::Greedy, key };
+    let budget = Budget { nodes, depth };
+    let mut asks = [Ask { id: 0, context, budget, rule, tree: DraftTree::new() }];
+    drafter.propose(&mut asks).expect("a rule does not fail");
+    let [ask] = asks;
+    ask.tree
 }
 
 /// Tokens of all root-to-leaf paths, in node order.
@@ -136,7 +146,7 @@ proptest! {
 fn a_small_budget_is_shared_between_the_continuations() {
     // After [1, 2] came 3 4 5 6, and more recently 7 8 9 10.
     let context = [1, 2, 3, 4, 5, 6, 1, 2, 7, 8, 9, 10, 1, 2];
-    let tree = Ngram::new(2, 2, 2).unwrap().propose(&context, Budget { nodes: 5, depth: 5 });
+    let tree = propose(&context, (2, 2, 2), 5, 5);
     let path = |node: usize| -> Vec<u32> {
         tree.path_to(node).into_iter().map(|node| tree.token(node)).collect()
     };

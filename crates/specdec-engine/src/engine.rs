@@ -10,11 +10,11 @@ use crate::model::decoder::Decoder;
 use crate::ops::Memory;
 use crate::request::{Chunk, Event, SamplingParams};
 use crate::scheduler::{Scheduler, Update};
-use crate::sequence::{Sequence, Spec, Speculator};
+use crate::sequence::{Sequence, Spec};
 use crate::speculate::Speculation;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use specdec_core::rng::{Key, philox};
-use specdec_core::{Processors, TokenId};
+use specdec_core::{Drafter, Processors, TokenId};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,6 +51,10 @@ pub struct Parts {
     pub seed: u64,
     /// How to draft; `None` decodes plainly.
     pub speculation: Option<Speculation>,
+    /// What drafts; without one, steps are plain.
+    pub drafter: Option<Box<dyn Drafter>>,
+    /// Bytes held by the draft model's device.
+    pub draft_memory: Memory,
 }
 
 /// A model ready to answer. All methods take `&self`; share it between threads freely.
@@ -59,6 +63,7 @@ pub struct Engine {
     template: Option<Arc<ChatTemplate>>,
     speculation: Option<Speculation>,
     memory: Memory,
+    draft_memory: Memory,
     vocab: usize,
     max_model_len: usize,
     seed: u64,
@@ -88,8 +93,8 @@ impl Engine {
         let fault = Arc::new(Mutex::new(None));
         let memory = parts.decoder.memory();
         let vocab = parts.decoder.config().vocab;
-        let scheduler =
-            Scheduler::new(parts.decoder, Arc::clone(&parts.tokenizer), parts.max_num_seqs);
+        let tokenizer = Arc::clone(&parts.tokenizer);
+        let scheduler = Scheduler::new(parts.decoder, parts.drafter, tokenizer, parts.max_num_seqs);
         let seen = Arc::clone(&fault);
         let thread = std::thread::Builder::new()
             .name("specdec-engine".to_owned())
@@ -100,6 +105,7 @@ impl Engine {
             template: parts.template.map(Arc::new),
             speculation: parts.speculation,
             memory,
+            draft_memory: parts.draft_memory,
             vocab,
             max_model_len: parts.max_model_len,
             seed: parts.seed,
@@ -144,16 +150,13 @@ impl Engine {
     ) -> Result<Sequence, EngineError> {
         let seed = params.seed.unwrap_or_else(|| own_seed(self.seed, id));
         let key = Key { seed, sample: 0 };
-        let speculator = match &self.speculation {
-            Some(speculation) => {
-                Some(Speculator { drafter: speculation.drafter()?, budget: speculation.budget() })
-            }
-            None => None,
-        };
+        let budget = self.speculation.as_ref().map(Speculation::budget);
         let method = Speculation::method(self.speculation.as_ref(), &params);
         let (context, arrival) = (self.max_model_len, Instant::now());
-        let processors = Processors::new(&params.sampling, self.vocab)?;
-        let spec = Spec { id, params, processors, key, method, speculator, context, arrival };
+        // Rows that only pad the embedding table are no tokens: they never come out.
+        let vocab = self.vocab.min(self.tokenizer.vocab_size());
+        let processors = Processors::new(&params.sampling, vocab)?;
+        let spec = Spec { id, params, processors, key, method, budget, context, arrival };
         Ok(Sequence::new(prompt, spec, &self.tokenizer))
     }
 
@@ -240,6 +243,11 @@ impl Engine {
     /// Bytes held by the model's device.
     pub fn memory(&self) -> Memory {
         self.memory
+    }
+
+    /// Bytes held by the draft model's device; none without a draft model.
+    pub fn draft_memory(&self) -> Memory {
+        self.draft_memory
     }
 
     /// Sums over all steps; `reset` starts them anew.

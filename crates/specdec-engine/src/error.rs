@@ -95,6 +95,19 @@ pub enum EngineError {
     /// The model brings no chat template.
     #[error("the model has no chat template; give one with chat_template")]
     NoChatTemplate,
+    /// The draft model speaks another language than its target.
+    #[error(
+        "token {id} is {target:?} in the model and {draft:?} in its draft; a draft model needs the \
+         tokens of its target, use one of the same family"
+    )]
+    Vocabulary {
+        /// The first id that means different things.
+        id: u32,
+        /// Its text in the target.
+        target: String,
+        /// Its text in the draft.
+        draft: String,
+    },
     /// A kernel could not run.
     #[error(transparent)]
     Pool(#[from] PoolError),

@@ -3,7 +3,7 @@
 //! ```text
 //! prompt   load/{tokenizer,template}        text -> token ids
 //!   |
-//! draft    specdec_core::draft              a cheap guess at what follows
+//! draft    specdec_core::draft, draft/      a cheap guess at what follows
 //! tree     specdec_core::tree               guesses that share prefixes share rows
 //! forward  model/decoder.rs, ops/, cache.rs one pass over all rows of all requests
 //! verify   specdec_core::verify             accept a path, draw one more token
@@ -14,6 +14,7 @@
 //! Read [`step`] first: it is the sentence that joins them.
 
 pub mod cache;
+pub mod draft;
 pub mod engine;
 pub mod error;
 pub mod load;
@@ -32,4 +33,4 @@ pub use engine::{Engine, RequestHandle};
 pub use error::EngineError;
 pub use open::EngineOptions;
 pub use request::{Chunk, Completion, Event, RequestMetrics, SamplingParams};
-pub use speculate::Speculation;
+pub use speculate::{Source, Speculation};

@@ -10,6 +10,8 @@ pub struct EngineMetrics {
     pub steps: u64,
     /// Time spent proposing trees.
     pub draft: Duration,
+    /// Steps that went on without a drafter because it failed.
+    pub draft_failures: u64,
     /// Time spent in forward passes.
     pub forward: Duration,
     /// Time spent on laws, verification, text.

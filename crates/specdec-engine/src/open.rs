@@ -1,13 +1,16 @@
 //! From a path to an engine: everything is checked before the first weight is read.
 
 use crate::cache::PAGE;
+use crate::draft::{Merged, ModelDrafter, ModelDrafterSizes, check_vocabulary};
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::load::{ChatTemplate, Gguf, ModelConfig, tokenizer::Tokenizer};
 use crate::model::{decoder::Decoder, weights::Weights};
+use crate::ops::Memory;
 use crate::ops::cpu::{CpuOps, CpuSizes};
 use crate::scheduler::pages_wanted;
 use crate::speculate::Speculation;
+use specdec_core::Drafter;
 use specdec_kernels::{Cpu, CpuError, KvType, Level, available_threads};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,16 +111,33 @@ impl EngineOptions {
         let nodes = self.speculation.as_ref().map_or(0, |spec| spec.num_speculative_tokens);
         let decoding = self.max_num_seqs * (1 + nodes);
         let rows = self.prefill_rows.max(decoding);
-        let one = pages_wanted(1, context, nodes.max(1));
-        let pages = (KV_BYTES / (PAGE * self.kv_bytes_per_position(config))).max(one);
         CpuSizes {
             rows,
             logits: decoding,
             hidden: if self.captures.is_empty() { 0 } else { rows },
             captures: self.captures.len(),
-            pages: pages.min(pages_wanted(self.max_num_seqs, context, nodes.max(1))),
+            pages: self.pages(config, context, nodes),
             kv_type: self.kv_type,
         }
+    }
+
+    /// Sizes of a draft model: what it does not have to score it needs no logits for.
+    fn draft_sizes(&self, config: &ModelConfig, context: usize, spec: &Speculation) -> CpuSizes {
+        let nodes = spec.draft_nodes();
+        CpuSizes {
+            rows: self.prefill_rows.max(self.max_num_seqs * (1 + nodes)),
+            logits: self.max_num_seqs * spec.branching_factor,
+            hidden: 0,
+            captures: 0,
+            pages: self.pages(config, context, nodes),
+            kv_type: self.kv_type,
+        }
+    }
+
+    fn pages(&self, config: &ModelConfig, context: usize, nodes: usize) -> usize {
+        let one = pages_wanted(1, context, nodes.max(1));
+        let pages = (KV_BYTES / (PAGE * self.kv_bytes_per_position(config))).max(one);
+        pages.min(pages_wanted(self.max_num_seqs, context, nodes.max(1)))
     }
 }
 
@@ -130,12 +150,7 @@ pub fn load_decoder(
     file: &Gguf,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Decoder, usize), EngineError> {
-    let config = ModelConfig::from_gguf(file.header())?;
-    let context = options.context(&config)?;
-    let cpu = open_cpu(options)?;
-    let mut weights = Weights::new(file, progress);
-    let ops = CpuOps::load(cpu, &config, &mut weights, options.sizes(&config, context))?;
-    Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
+    target(options, file, &Arc::new(open_cpu(options)?), progress)
 }
 
 /// The threads and the instruction level that `options` ask for.
@@ -151,12 +166,87 @@ pub(crate) fn open_cpu(options: &EngineOptions) -> Result<Cpu, EngineError> {
     Ok(cpu?)
 }
 
+fn target(
+    options: &EngineOptions,
+    file: &Gguf,
+    cpu: &Arc<Cpu>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(Decoder, usize), EngineError> {
+    let config = ModelConfig::from_gguf(file.header())?;
+    let context = options.context(&config)?;
+    let sizes = options.sizes(&config, context);
+    let mut weights = Weights::new(file, progress);
+    let ops = CpuOps::load(Arc::clone(cpu), &config, &mut weights, sizes)?;
+    Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
+}
+
+/// A draft model's file, checked as far as that goes without its weights.
+struct Draft<'a> {
+    speculation: &'a Speculation,
+    file: Gguf,
+    config: ModelConfig,
+    vocab: usize,
+}
+
+impl<'a> Draft<'a> {
+    fn open(speculation: &'a Speculation, target: &Tokenizer) -> Result<Option<Self>, EngineError> {
+        let Some(path) = speculation.draft_model() else { return Ok(None) };
+        let file = Gguf::open(path)?;
+        let config = ModelConfig::from_gguf(file.header())?;
+        let vocab = check_vocabulary(target, &Tokenizer::from_gguf(file.header())?)?;
+        Ok(Some(Self { speculation, file, config, vocab }))
+    }
+
+    /// Loads it for a target with that context and that many rows of embeddings.
+    fn load(
+        &self,
+        options: &EngineOptions,
+        target: (usize, usize),
+        cpu: &Arc<Cpu>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<ModelDrafter, EngineError> {
+        let (context, target_vocab) = target;
+        let context = context.min(self.config.context_length);
+        let sizes = options.draft_sizes(&self.config, context, self.speculation);
+        let mut weights = Weights::new(&self.file, progress);
+        let ops = CpuOps::load(Arc::clone(cpu), &self.config, &mut weights, sizes)?;
+        let sizes = ModelDrafterSizes {
+            context,
+            vocab: self.vocab,
+            target_vocab,
+            nodes: self.speculation.draft_nodes(),
+            branching: self.speculation.branching_factor,
+            draws: self.speculation.draws,
+        };
+        Ok(ModelDrafter::new(Decoder::new(Box::new(ops), Vec::new())?, sizes))
+    }
+}
+
+/// The sources of drafts as one, with the memory that a draft model takes.
+fn drafter(
+    speculation: Option<&Speculation>,
+    draft: Option<ModelDrafter>,
+) -> Result<(Option<Box<dyn Drafter>>, Memory), EngineError> {
+    let Some(speculation) = speculation else { return Ok((None, Memory::default())) };
+    let memory = draft.as_ref().map(ModelDrafter::memory).unwrap_or_default();
+    let mut sources: Vec<Box<dyn Drafter>> = Vec::new();
+    sources.extend(draft.map(|draft| Box::new(draft) as Box<dyn Drafter>));
+    sources.extend(speculation.ngram()?.map(|ngram| Box::new(ngram) as Box<dyn Drafter>));
+    Ok((Some(Box::new(Merged::new(sources))), memory))
+}
+
+fn bytes(file: &Gguf) -> u64 {
+    file.header().tensors().iter().map(|tensor| tensor.bytes).sum()
+}
+
 impl Engine {
-    /// Loads a model file and starts its engine. `progress` hears bytes done and bytes in all.
+    /// Loads a model file, and its draft model's, and starts the engine. `progress` hears bytes done
+    /// and bytes in all.
     ///
     /// # Errors
-    /// [`EngineError::Config`] for options, before the file is opened; [`EngineError::Load`] and
-    /// [`EngineError::Tensor`] for the file; [`EngineError::Kv`] for memory.
+    /// [`EngineError::Config`] for options, before a file is opened; [`EngineError::Load`] and
+    /// [`EngineError::Tensor`] for the files; [`EngineError::Vocabulary`] for a draft model of
+    /// another language; [`EngineError::Kv`] for memory.
     pub fn load(
         options: &EngineOptions,
         progress: &mut dyn FnMut(u64, u64),
@@ -168,7 +258,22 @@ impl Engine {
             Some(source) => Some(ChatTemplate::new(source, Arc::clone(&tokenizer))?),
             None => ChatTemplate::from_gguf(file.header(), Arc::clone(&tokenizer))?,
         };
-        let (decoder, max_model_len) = load_decoder(options, &file, progress)?;
+        let speculation = options.speculation.as_ref();
+        let draft = match speculation {
+            Some(speculation) => Draft::open(speculation, &tokenizer)?,
+            None => None,
+        };
+        let (first, second) = (bytes(&file), draft.as_ref().map_or(0, |draft| bytes(&draft.file)));
+        let cpu = Arc::new(open_cpu(options)?);
+        let (decoder, max_model_len) =
+            target(options, &file, &cpu, &mut |done, _| progress(done, first + second))?;
+        let draft = match &draft {
+            Some(draft) => Some(draft.load(options, (max_model_len, decoder.config().vocab), &cpu, &mut |done, _| {
+                progress(first + done, first + second);
+            })?),
+            None => None,
+        };
+        let (drafter, draft_memory) = drafter(speculation, draft)?;
         Engine::start(Parts {
             decoder,
             tokenizer,
@@ -176,7 +281,9 @@ impl Engine {
             max_model_len,
             max_num_seqs: options.max_num_seqs,
             seed: options.seed,
-            speculation: options.speculation.clone(),
+            speculation: speculation.cloned(),
+            drafter,
+            draft_memory,
         })
     }
 }

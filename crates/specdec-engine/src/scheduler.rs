@@ -9,6 +9,7 @@ use crate::model::decoder::Decoder;
 use crate::request::{Chunk, Completion};
 use crate::sequence::{Scratch, Sequence};
 use crate::step::{Progress, step};
+use specdec_core::Drafter;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub struct Update {
 /// The sequences of one engine and the decoder that they share.
 pub struct Scheduler {
     decoder: Decoder,
+    drafter: Option<Box<dyn Drafter>>,
     tokenizer: Arc<Tokenizer>,
     max_num_seqs: usize,
     waiting: VecDeque<Sequence>,
@@ -34,10 +36,17 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler that runs at most `max_num_seqs` sequences together.
-    pub fn new(decoder: Decoder, tokenizer: Arc<Tokenizer>, max_num_seqs: usize) -> Self {
+    /// A scheduler that runs at most `max_num_seqs` sequences together, with drafts of `drafter` for
+    /// those that have a budget.
+    pub fn new(
+        decoder: Decoder,
+        drafter: Option<Box<dyn Drafter>>,
+        tokenizer: Arc<Tokenizer>,
+        max_num_seqs: usize,
+    ) -> Self {
         Self {
             decoder,
+            drafter,
             tokenizer,
             max_num_seqs,
             waiting: VecDeque::new(),
@@ -71,8 +80,16 @@ impl Scheduler {
     pub fn cancel(&mut self, id: u64) {
         self.waiting.retain(|seq| seq.id != id);
         if let Some(at) = self.running.iter().position(|seq| seq.id == id) {
-            let mut seq = self.running.remove(at);
-            self.decoder.release(&mut seq.cache);
+            let seq = self.running.remove(at);
+            self.release(seq);
+        }
+    }
+
+    /// Gives back all that a sequence holds.
+    fn release(&mut self, mut seq: Sequence) {
+        self.decoder.release(&mut seq.cache);
+        if let Some(drafter) = &mut self.drafter {
+            drafter.release(seq.id);
         }
     }
 
@@ -92,6 +109,7 @@ impl Scheduler {
         }
         let progress = step(
             &mut self.decoder,
+            self.drafter.as_deref_mut(),
             &self.tokenizer,
             &mut self.running,
             &mut self.scratch,
@@ -99,7 +117,7 @@ impl Scheduler {
         )?;
         let mut updates = Vec::with_capacity(progress.len());
         let mut going = Vec::with_capacity(self.running.len());
-        for (mut seq, progress) in self.running.drain(..).zip(progress) {
+        for (mut seq, progress) in std::mem::take(&mut self.running).into_iter().zip(progress) {
             let chunk = seq.take_chunk();
             let end = match progress {
                 Progress::Running => None,
@@ -109,7 +127,7 @@ impl Scheduler {
             let (id, ended) = (seq.id, end.is_some());
             updates.push(Update { id, chunk, end });
             if ended {
-                self.decoder.release(&mut seq.cache);
+                self.release(seq);
             } else {
                 going.push(seq);
             }
@@ -135,7 +153,7 @@ impl Scheduler {
 
 /// Pages that a sequence may need at once: its longest text, and a tree behind it.
 pub(crate) fn claim(seq: &Sequence) -> usize {
-    let nodes = seq.speculator.as_ref().map_or(0, |spec| spec.budget.nodes);
+    let nodes = seq.budget.map_or(0, |budget| budget.nodes);
     pages_for(seq.longest() + nodes)
 }
 

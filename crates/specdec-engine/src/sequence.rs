@@ -7,7 +7,7 @@ use crate::request::{Chunk, Completion, RequestMetrics, SamplingParams};
 use specdec_core::rng::Key;
 use specdec_core::row_ops::Scalar;
 use specdec_core::{
-    Acceptor, Budget, Drafter, History, Law, Limits, Method, Processors, SpecStats, Step, TokenId,
+    Acceptor, Budget, History, Law, Limits, Method, Processors, Rule, SpecStats, Step, TokenId,
     logprobs,
 };
 use std::time::Instant;
@@ -35,14 +35,6 @@ impl Default for Scratch {
     }
 }
 
-/// A drafter and how much it may propose.
-pub struct Speculator {
-    /// Where drafts come from.
-    pub drafter: Box<dyn Drafter + Send>,
-    /// Most nodes and most depth of one tree.
-    pub budget: Budget,
-}
-
 /// What a sequence needs beside its prompt.
 pub struct Spec {
     /// Number by which the caller knows the sequence.
@@ -55,8 +47,8 @@ pub struct Spec {
     pub key: Key,
     /// Rule of acceptance.
     pub method: Method,
-    /// Source of drafts; `None` decodes plainly.
-    pub speculator: Option<Speculator>,
+    /// How much may be drafted in a step; `None` decodes plainly.
+    pub budget: Option<Budget>,
     /// Positions of the context.
     pub context: usize,
     /// When the request arrived.
@@ -75,7 +67,7 @@ pub struct Sequence {
     pub(crate) history: History,
     pub(crate) key: Key,
     pub(crate) method: Method,
-    pub(crate) speculator: Option<Speculator>,
+    pub(crate) budget: Option<Budget>,
     stats: SpecStats,
     prompt_len: usize,
     context: usize,
@@ -98,7 +90,7 @@ impl Sequence {
             stop: spec.params.stop.clone(),
             context_left: spec.context - prompt.len(),
         };
-        let nodes = spec.speculator.as_ref().map_or(0, |spec| spec.budget.nodes);
+        let nodes = spec.budget.map_or(0, |budget| budget.nodes);
         Self {
             id: spec.id,
             prompt_len: prompt.len(),
@@ -109,7 +101,7 @@ impl Sequence {
             processors: spec.processors,
             key: spec.key,
             method: spec.method,
-            speculator: spec.speculator,
+            budget: spec.budget,
             stats: SpecStats::new(nodes, true),
             context: spec.context,
             acceptor: Acceptor::new(limits),
@@ -145,17 +137,25 @@ impl Sequence {
     /// must fit the answer and the context.
     pub(crate) fn draft_budget(&self) -> Budget {
         let left = self.longest().saturating_sub(self.tokens.len());
-        match &self.speculator {
-            Some(spec) if left > 1 => {
-                Budget { nodes: spec.budget.nodes, depth: spec.budget.depth.min(left - 1) }
-            }
+        match self.budget {
+            Some(budget) if left > 1 => Budget { depth: budget.depth.min(left - 1), ..budget },
             _ => Budget { nodes: 0, depth: 0 },
+        }
+    }
+
+    /// How its tokens are chosen, for a drafter.
+    pub(crate) fn rule(&self) -> Rule<'_> {
+        Rule {
+            processors: &self.processors,
+            history: &self.history,
+            method: self.method,
+            key: self.key,
         }
     }
 
     /// Counts a step. Steps of a plain sequence are not speculation's, so they are not counted.
     pub(crate) fn record(&mut self, step: Step) {
-        if self.speculator.is_some() {
+        if self.budget.is_some() {
             self.stats.record(step);
         }
     }

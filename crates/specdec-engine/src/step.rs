@@ -13,7 +13,10 @@ use crate::load::tokenizer::Tokenizer;
 use crate::metrics::EngineMetrics;
 use crate::model::{decoder::Decoder, rows::Row};
 use crate::sequence::{Scratch, Sequence};
-use specdec_core::{Budget, DraftTree, Law, LawError, Laws, Outcome, Step, StepEnd, TokenId};
+use specdec_core::{
+    Ask, Budget, DraftError, DraftTree, Drafter, Law, LawError, Laws, Outcome, Step, StepEnd,
+    TokenId,
+};
 use std::time::Instant;
 
 /// One sequence's share of a pass.
@@ -26,13 +29,23 @@ struct Share {
     tree: DraftTree,
     /// Whether the last known token is in the pass, so that a token can be drawn.
     draws: bool,
-    /// Whether there was room to draft.
-    room: bool,
+    /// What may be drafted.
+    budget: Budget,
 }
 
 impl Share {
+    /// Whether there was room to draft.
+    fn room(&self) -> bool {
+        self.budget.depth > 0
+    }
+
+    /// The nodes behind the last known token that the answer took.
+    fn accepted(&self, keep: &[usize]) -> Vec<usize> {
+        keep.iter().skip(self.missing).map(|row| row - self.missing).collect()
+    }
+
     fn end(&self, outcome: &Outcome) -> StepEnd {
-        if self.room { outcome.walk.into() } else { StepEnd::Budget }
+        if self.room() { outcome.walk.into() } else { StepEnd::Budget }
     }
 }
 
@@ -52,13 +65,20 @@ pub enum Progress {
 /// Faults of the device, after which no sequence can go on.
 pub fn step(
     decoder: &mut Decoder,
+    mut drafter: Option<&mut (dyn Drafter + 'static)>,
     tokenizer: &Tokenizer,
     sequences: &mut [Sequence],
     scratch: &mut Scratch,
     metrics: &mut EngineMetrics,
 ) -> Result<Vec<Progress>, EngineError> {
     let begin = Instant::now();
-    let (shares, rows) = plan(decoder.limits().0, sequences);
+    let mut shares = plan(decoder.limits().0, sequences);
+    if let Some(drafter) = drafter.as_deref_mut()
+        && propose(drafter, sequences, &mut shares).is_err()
+    {
+        metrics.draft_failures += 1;
+    }
+    let rows = lay_out(sequences, &mut shares);
     sequences.iter_mut().for_each(Sequence::mark_started);
     let drafted = Instant::now();
     {
@@ -74,45 +94,70 @@ pub fn step(
         paths.push(path);
     }
     let verified = Instant::now();
-    for (seq, path) in sequences.iter_mut().zip(&paths) {
-        decoder.commit(&mut seq.cache, path)?;
+    for ((seq, share), keep) in sequences.iter_mut().zip(&shares).zip(&paths) {
+        decoder.commit(&mut seq.cache, keep)?;
+        if let Some(drafter) = drafter.as_deref_mut()
+            && seq.budget.is_some()
+            && drafter.commit(seq.id, &share.accepted(keep)).is_err()
+        {
+            metrics.draft_failures += 1;
+        }
     }
     metrics.record(rows.len(), [begin, drafted, forwarded, verified, Instant::now()]);
     Ok(progress)
 }
 
-/// Draft and tree: every decoding sequence gets its rows first, prompts share what is left.
-fn plan(max_rows: usize, sequences: &mut [Sequence]) -> (Vec<Share>, Vec<Row>) {
+/// Who gets which rows: every decoding sequence its own first, prompts share what is left.
+fn plan(max_rows: usize, sequences: &[Sequence]) -> Vec<Share> {
     let decoding: usize = sequences
         .iter()
         .filter(|seq| seq.missing().len() == 1)
         .map(|seq| 1 + seq.draft_budget().nodes)
         .sum();
     let mut left = max_rows.saturating_sub(decoding);
-    let mut shares = Vec::with_capacity(sequences.len());
-    let mut rows = Vec::new();
-    for (index, seq) in sequences.iter_mut().enumerate() {
+    let share = |seq: &Sequence| {
         let known = seq.missing().len();
         let missing = if known == 1 { 1 } else { known.min(left) };
         let draws = missing == known;
         if known > 1 {
             left -= missing;
         }
-        let budget = seq.draft_budget();
-        let room = known == 1 && budget.depth > 0;
-        let tree = if room { propose(seq, budget) } else { DraftTree::new() };
-        let share = Share { first: rows.len(), missing, tree, draws, room };
-        push_rows(&mut rows, index, &seq.missing()[..missing], &share);
-        shares.push(share);
-    }
-    (shares, rows)
+        let budget = if known == 1 { seq.draft_budget() } else { Budget { nodes: 0, depth: 0 } };
+        Share { first: 0, missing, tree: DraftTree::new(), draws, budget }
+    };
+    sequences.iter().map(share).collect()
 }
 
-fn propose(seq: &mut Sequence, budget: Budget) -> DraftTree {
-    match &mut seq.speculator {
-        Some(spec) => spec.drafter.propose(&seq.tokens, budget),
-        None => DraftTree::new(),
+/// Draft and tree: one call for all sequences that speculate. Those whose prompt is being read are
+/// asked too, without a budget, so that a draft model reads along.
+fn propose(
+    drafter: &mut dyn Drafter,
+    sequences: &[Sequence],
+    shares: &mut [Share],
+) -> Result<(), DraftError> {
+    let speculating = |&at: &usize| sequences[at].budget.is_some();
+    let who: Vec<usize> = (0..sequences.len()).filter(speculating).collect();
+    let ask = |&at: &usize| {
+        let (seq, share) = (&sequences[at], &shares[at]);
+        let context = &seq.tokens[..seq.cache.len() + share.missing];
+        Ask { id: seq.id, context, budget: share.budget, rule: seq.rule(), tree: DraftTree::new() }
+    };
+    let mut asks: Vec<Ask<'_>> = who.iter().map(ask).collect();
+    let outcome = drafter.propose(&mut asks);
+    for (at, ask) in who.into_iter().zip(asks) {
+        shares[at].tree = ask.tree;
     }
+    outcome
+}
+
+/// The rows of the pass: known tokens, and the nodes behind them.
+fn lay_out(sequences: &[Sequence], shares: &mut [Share]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, (seq, share)) in sequences.iter().zip(shares).enumerate() {
+        share.first = rows.len();
+        push_rows(&mut rows, index, &seq.missing()[..share.missing], share);
+    }
+    rows
 }
 
 fn push_rows(rows: &mut Vec<Row>, seq: usize, missing: &[u32], share: &Share) {

@@ -3,13 +3,14 @@
 
 mod runs;
 
-use runs::{Answer, Ask, greedy, open, run, scheduler, seeded, tokens};
+use runs::{Answer, Ask, Runner, drafting, greedy, open, run, seeded, tokens};
 use specdec_core::{Budget, Drafter, Ngram};
+use specdec_engine::draft::{ModelDrafter, ModelDrafterSizes};
 use specdec_engine::load::tokenizer::Tokenizer;
 use specdec_engine::request::SamplingParams;
-use specdec_engine::scheduler::Scheduler;
 use specdec_testkit::gguf::TinyModel;
-use specdec_testkit::scripted::Scripted;
+use specdec_testkit::scripted::{Scripted, Scripts};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 const NEW_TOKENS: usize = 40;
@@ -30,30 +31,67 @@ enum Source {
     NgramTree,
     ScriptedChain,
     ScriptedTree,
+    ModelChain,
+    ModelTree,
 }
 
 impl Source {
-    const ALL: [Self; 4] =
-        [Self::NgramChain, Self::NgramTree, Self::ScriptedChain, Self::ScriptedTree];
+    const ALL: [Self; 6] = [
+        Self::NgramChain,
+        Self::NgramTree,
+        Self::ScriptedChain,
+        Self::ScriptedTree,
+        Self::ModelChain,
+        Self::ModelTree,
+    ];
 
-    fn drafter(self, plain: &[u32], vocab: usize, salt: u64) -> Box<dyn Drafter + Send> {
+    /// What drafts for request `id` alone.
+    fn own(self, id: u64, plain: &[u32], vocab: usize, salt: u64) -> Option<Box<dyn Drafter>> {
+        let script = |branching| {
+            let script = Scripted::new(plain.to_vec(), vocab, branching, salt);
+            Box::new(Scripts(HashMap::from([(id, script)]))) as Box<dyn Drafter>
+        };
         match self {
-            Self::NgramChain => Box::new(Ngram::new(1, 3, 1).unwrap()),
-            Self::NgramTree => Box::new(Ngram::new(1, 3, 3).unwrap()),
-            Self::ScriptedChain => Box::new(Scripted::new(plain.to_vec(), vocab, 1, salt)),
-            Self::ScriptedTree => Box::new(Scripted::new(plain.to_vec(), vocab, 3, salt)),
+            Self::NgramChain => Some(Box::new(Ngram::new(1, 3, 1).unwrap())),
+            Self::NgramTree => Some(Box::new(Ngram::new(1, 3, 3).unwrap())),
+            Self::ScriptedChain => Some(script(1)),
+            Self::ScriptedTree => Some(script(3)),
+            Self::ModelChain | Self::ModelTree => None,
         }
+    }
+
+    /// What drafts for all requests: the model with half of its layers.
+    fn shared(self, target: &TinyModel, prefill_rows: usize) -> Option<Box<dyn Drafter>> {
+        let branching = match self {
+            Self::ModelChain => 1,
+            Self::ModelTree => 3,
+            _ => return None,
+        };
+        let draft = TinyModel { layers: target.layers / 2, ..target.clone() };
+        let (decoder, _) = open(&draft.temp_file(), |options| {
+            options.prefill_rows = prefill_rows;
+            options.max_num_seqs = 12;
+        });
+        let sizes = ModelDrafterSizes {
+            context: draft.context,
+            vocab: draft.vocab,
+            target_vocab: target.vocab,
+            nodes: 8,
+            branching,
+            draws: true,
+        };
+        Some(Box::new(ModelDrafter::new(decoder, sizes)))
     }
 }
 
 struct Bench {
-    scheduler: Scheduler,
+    scheduler: Runner,
     tokenizer: Arc<Tokenizer>,
     vocab: usize,
 }
 
 impl Bench {
-    fn new(model: &TinyModel, prefill_rows: usize) -> Self {
+    fn new(model: &TinyModel, prefill_rows: usize, source: Option<Source>) -> Self {
         let (decoder, tokenizer) = open(&model.temp_file(), |options| {
             options.prefill_rows = prefill_rows.max(4 * 9);
             options.max_num_seqs = 4;
@@ -62,11 +100,14 @@ impl Bench {
                 ..Default::default()
             });
         });
-        Self { scheduler: scheduler(decoder, &tokenizer), tokenizer, vocab: model.vocab }
+        let drafter = source.and_then(|source| source.shared(model, prefill_rows));
+        let scheduler = drafting(decoder, &tokenizer, drafter);
+        Self { scheduler, tokenizer, vocab: model.vocab }
     }
 
     fn plain(&mut self, prompt: &[u32], params: &SamplingParams) -> Answer {
-        let ask = Ask { prompt: prompt.to_vec(), params: params.clone(), drafter: None };
+        let (prompt, params) = (prompt.to_vec(), params.clone());
+        let ask = Ask { prompt, params, drafter: None, budget: None };
         run(&mut self.scheduler, &self.tokenizer, vec![ask]).remove(0)
     }
 }
@@ -77,12 +118,12 @@ fn every_drafter_width_batch_and_chunking_gives_the_plain_answer() {
     for model in [TinyModel::llama_q4_1(), TinyModel::qwen2_k()] {
         for params in [greedy(NEW_TOKENS), seeded(5, NEW_TOKENS)] {
             let prompts = prompts(model.vocab);
-            let mut bench = Bench::new(&model, 128);
+            let mut bench = Bench::new(&model, 128, None);
             let plain: Vec<Answer> =
                 prompts.iter().map(|prompt| bench.plain(prompt, &params)).collect();
             for chunk in [36, 64, 128] {
-                let mut bench = Bench::new(&model, chunk);
                 for source in Source::ALL {
+                    let mut bench = Bench::new(&model, chunk, Some(source));
                     checked += product(&mut bench, source, &prompts, &params, &plain);
                 }
             }
@@ -104,14 +145,15 @@ fn product(
         let (mut drafted, mut accepted) = (0, 0);
         for batch in [1, 4] {
             for group in (0..prompts.len()).collect::<Vec<_>>().chunks(batch) {
-                let asks = group.iter().map(|&i| {
+                let asks = group.iter().enumerate().map(|(id, &i)| {
                     let mut known = prompts[i].clone();
                     known.extend(&plain[i].tokens);
-                    let drafter = source.drafter(&known, bench.vocab, (width * 10 + i) as u64);
+                    let salt = (width * 10 + i) as u64;
                     Ask {
                         prompt: prompts[i].clone(),
                         params: params.clone(),
-                        drafter: Some((drafter, Budget { nodes: width, depth: width })),
+                        drafter: source.own(id as u64, &known, bench.vocab, salt),
+                        budget: Some(Budget { nodes: width, depth: width }),
                     }
                 });
                 let asks: Vec<Ask> = asks.collect();

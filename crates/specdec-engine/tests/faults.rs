@@ -102,6 +102,8 @@ fn engine(passes: usize, panics: bool) -> Engine {
         max_num_seqs: 2,
         seed: 0,
         speculation: None,
+        drafter: None,
+        draft_memory: Memory::default(),
     })
     .unwrap()
 }

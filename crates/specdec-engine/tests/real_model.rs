@@ -4,7 +4,7 @@
 mod runs;
 
 use runs::{Answer, Ask, greedy, open, real_model, run, scheduler, seeded};
-use specdec_core::{Budget, Drafter, Ngram};
+use specdec_core::{Budget, Ngram};
 use specdec_engine::cache::SeqCache;
 use specdec_engine::load::Specials;
 use specdec_engine::model::rows::Row;
@@ -81,10 +81,8 @@ fn answers_of_real_weights_are_those_of_plain_decoding() {
     let ask = |i: usize, params: &SamplingParams, width: usize, branching: usize| Ask {
         prompt: prompts[i].clone(),
         params: params.clone(),
-        drafter: (width > 0).then(|| {
-            let drafter = Box::new(Ngram::new(1, 4, branching).unwrap());
-            (drafter as Box<dyn Drafter + Send>, Budget { nodes: width, depth: width })
-        }),
+        drafter: Some(Box::new(Ngram::new(1, 4, branching).unwrap())),
+        budget: (width > 0).then_some(Budget { nodes: width, depth: width }),
     };
     for params in [greedy(48), seeded(3, 48)] {
         let plain: Vec<Answer> = (0..4)

@@ -1,7 +1,9 @@
 //! [`Scripted`]: a drafter that knows what comes next, and proposes rights and wrongs at random, so
 //! that tests of the engine see every pattern of acceptance and rejection.
 
-use specdec_core::{Budget, DraftTree, Drafter, Origin, TokenId};
+use std::collections::HashMap;
+
+use specdec_core::{Ask, Budget, DraftError, DraftTree, Drafter, Origin, TokenId};
 
 use crate::toy::Words;
 
@@ -45,6 +47,26 @@ impl Scripted {
         next
     }
 
+    /// A tree that continues `context`.
+    pub fn propose(&self, context: &[TokenId], budget: Budget) -> DraftTree {
+        let mut words = Words::new(self.seed, 0, &[context.len() as TokenId]);
+        let mut tree = DraftTree::new();
+        let depth = words.below(budget.depth + 1);
+        let rights = words.below(depth + 1);
+        let mut parent = None;
+        for i in 0..depth {
+            let truth = self.truth.get(context.len() + i).copied();
+            let right = truth.filter(|_| i < rights);
+            let deeper = i + 1 < budget.depth;
+            let here = Level { parent, truth, right, deeper, nodes: budget.nodes };
+            parent = self.level(&here, &mut tree, &mut words);
+            if parent.is_none() {
+                break;
+            }
+        }
+        tree
+    }
+
     /// A token that is not `truth`.
     fn wrong(&self, truth: Option<TokenId>, words: &mut Words) -> TokenId {
         let token = words.below(self.vocab) as TokenId;
@@ -72,42 +94,35 @@ impl Level {
     }
 }
 
-impl Drafter for Scripted {
-    fn propose(&mut self, context: &[TokenId], budget: Budget) -> DraftTree {
-        let mut words = Words::new(self.seed, 0, &[context.len() as TokenId]);
-        let mut tree = DraftTree::new();
-        let depth = words.below(budget.depth + 1);
-        let rights = words.below(depth + 1);
-        let mut parent = None;
-        for i in 0..depth {
-            let truth = self.truth.get(context.len() + i).copied();
-            let right = truth.filter(|_| i < rights);
-            let deeper = i + 1 < budget.depth;
-            let here = Level { parent, truth, right, deeper, nodes: budget.nodes };
-            parent = self.level(&here, &mut tree, &mut words);
-            if parent.is_none() {
-                break;
+/// The scripts of several requests, by number; requests without one get no drafts.
+#[derive(Debug, Clone, Default)]
+pub struct Scripts(pub HashMap<u64, Scripted>);
+
+impl Drafter for Scripts {
+    fn propose(&mut self, asks: &mut [Ask<'_>]) -> Result<(), DraftError> {
+        for ask in asks {
+            if let Some(script) = self.0.get(&ask.id) {
+                ask.tree = script.propose(ask.context, ask.budget);
             }
         }
-        tree
+        Ok(())
     }
 
-    fn commit(&mut self, _tokens: &[TokenId]) {}
+    fn commit(&mut self, _id: u64, _path: &[usize]) -> Result<(), DraftError> {
+        Ok(())
+    }
 
-    fn reset(&mut self) {}
+    fn release(&mut self, id: u64) {
+        self.0.remove(&id);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, Drafter, Scripted};
+    use super::{Budget, Scripted};
 
     /// How many of the tree's tokens follow the truth.
-    fn accepted(
-        truth: &[u32],
-        at: usize,
-        drafter: &mut Scripted,
-        budget: Budget,
-    ) -> (usize, usize) {
+    fn accepted(truth: &[u32], at: usize, drafter: &Scripted, budget: Budget) -> (usize, usize) {
         let tree = drafter.propose(&truth[..at], budget);
         assert!(tree.len() <= budget.nodes && tree.max_depth() <= budget.depth);
         let mut node = None;
@@ -125,12 +140,12 @@ mod tests {
     fn every_number_of_accepted_tokens_occurs() {
         let truth: Vec<u32> = (0..400).map(|i| i * i % 50).collect();
         for branching in [1, 3] {
-            let mut drafter = Scripted::new(truth.clone(), 50, branching, 7);
+            let drafter = Scripted::new(truth.clone(), 50, branching, 7);
             let budget = Budget { nodes: 16, depth: 4 };
             let mut seen = [0; 5];
             let mut empty = 0;
             for at in 1..390 {
-                let (accepted, nodes) = accepted(&truth, at, &mut drafter, budget);
+                let (accepted, nodes) = accepted(&truth, at, &drafter, budget);
                 seen[accepted] += 1;
                 empty += usize::from(nodes == 0);
             }
@@ -143,9 +158,9 @@ mod tests {
         let truth: Vec<u32> = (0..50).collect();
         for nodes in 0..4 {
             for depth in 0..4 {
-                let mut drafter = Scripted::new(truth.clone(), 50, 3, 1);
+                let drafter = Scripted::new(truth.clone(), 50, 3, 1);
                 for at in 0..50 {
-                    accepted(&truth, at, &mut drafter, Budget { nodes, depth });
+                    accepted(&truth, at, &drafter, Budget { nodes, depth });
                 }
             }
         }

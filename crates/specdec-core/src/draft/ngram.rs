@@ -1,6 +1,6 @@
 //! Prompt lookup (Saxena 2023): what followed the last time this was said?
 
-use super::{Budget, Drafter};
+use super::{Ask, Budget, DraftError, Drafter};
 use crate::{DraftTree, Origin, ParameterError, TokenId};
 
 /// Proposes what followed earlier occurrences of the context's last tokens.
@@ -83,11 +83,9 @@ impl Ngram {
         }
         chosen
     }
-}
 
-impl Drafter for Ngram {
-    fn propose(&mut self, context: &[TokenId], budget: Budget) -> DraftTree {
-        let mut tree = DraftTree::new();
+    /// Extends `tree` by what followed earlier occurrences of the end of `context`.
+    fn extend(&mut self, context: &[TokenId], budget: Budget, tree: &mut DraftTree) {
         let ends = self.continuations(context, budget.depth);
         let mut last = vec![None; ends.len()];
         for level in 0..budget.depth {
@@ -95,20 +93,28 @@ impl Drafter for Ngram {
                 let token = continued(context, end, level);
                 *last = match tree.child_with(*last, token) {
                     Some(child) => Some(child),
-                    None if tree.len() == budget.nodes => return tree,
+                    None if tree.len() >= budget.nodes => return,
                     None => match tree.push(*last, token, Origin::Deterministic) {
                         Ok(child) => Some(child),
-                        Err(_) => return tree,
+                        Err(_) => return,
                     },
                 };
             }
         }
-        tree
+    }
+}
+
+impl Drafter for Ngram {
+    fn propose(&mut self, asks: &mut [Ask<'_>]) -> Result<(), DraftError> {
+        asks.iter_mut().for_each(|ask| self.extend(ask.context, ask.budget, &mut ask.tree));
+        Ok(())
     }
 
-    fn commit(&mut self, _tokens: &[TokenId]) {}
+    fn commit(&mut self, _id: u64, _path: &[usize]) -> Result<(), DraftError> {
+        Ok(())
+    }
 
-    fn reset(&mut self) {}
+    fn release(&mut self, _id: u64) {}
 }
 
 /// Token `i` of the continuation from `end`.

@@ -67,10 +67,25 @@ impl Decoder {
         caches: &mut [&mut SeqCache],
         rows: &[Row],
     ) -> Result<(), EngineError> {
+        self.batch.clear();
+        self.forward_on(caches, rows)
+    }
+
+    /// As [`Self::forward`], going on from the passes since the last call of it: the same caches, no
+    /// commit in between; a row may hang behind any row of those passes. So a tree grows level by
+    /// level, and no row of it runs twice.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub fn forward_on(
+        &mut self,
+        caches: &mut [&mut SeqCache],
+        rows: &[Row],
+    ) -> Result<(), EngineError> {
         self.check(rows)?;
         for (seq, cache) in caches.iter_mut().enumerate() {
-            let tail = rows.iter().filter(|row| row.seq == seq).count();
-            self.pages.reserve(cache, tail)?;
+            let more = rows.iter().filter(|row| row.seq == seq).count();
+            self.pages.reserve(cache, self.batch.tail(seq) + more)?;
         }
         self.batch.lay_out(rows, caches)?;
         if rows.is_empty() {
@@ -115,6 +130,14 @@ impl Decoder {
         }
     }
 
+    /// Makes room in `cache` for `rows` rows behind its committed part.
+    ///
+    /// # Errors
+    /// [`EngineError::CacheFull`]; `cache` is then unchanged.
+    pub fn reserve(&mut self, cache: &mut SeqCache, rows: usize) -> Result<(), EngineError> {
+        self.pages.reserve(cache, rows)
+    }
+
     /// Logits (`vocab` values) of a row of the last pass that asked for them.
     pub fn logits(&self, row: usize) -> Option<&[f32]> {
         let vocab = self.config().vocab;
@@ -130,8 +153,8 @@ impl Decoder {
         self.ops.hidden(index).get(at * width..(at + 1) * width)
     }
 
-    /// Keeps the tail rows `path` of `cache` (ascending indices among its own rows of the last pass,
-    /// root to leaf) and drops the others with their pages.
+    /// Keeps the tail rows `path` of `cache` (ascending indices among its own rows since the last
+    /// [`Self::forward`], root to leaf) and drops the others with their pages.
     ///
     /// # Errors
     /// The device's own.

@@ -20,7 +20,8 @@ pub struct Row {
     pub token: TokenId,
     /// Index of the sequence in the call's list of caches.
     pub seq: usize,
-    /// The row it continues; `None`: the committed part of its sequence.
+    /// The row it continues, numbered over all passes since the tails were empty; `None`: the
+    /// committed part of its sequence.
     pub parent: Option<usize>,
     /// Whether its logits are wanted.
     pub logits: bool,
@@ -29,13 +30,17 @@ pub struct Row {
 }
 
 /// What a device needs to know about the rows of one forward pass. Reused from step to step.
+///
+/// A pass may go on where the last one ended, so that a tree can grow level by level: its rows may
+/// hang behind those of the earlier passes, which stand in the tails of the same caches.
 #[derive(Debug, Default)]
 pub struct Batch {
+    /// Rows of the earlier passes that this one goes on from; all lists by row hold them too.
+    earlier: usize,
     tokens: Vec<TokenId>,
     positions: Vec<u32>,
     slots: Vec<u32>,
     seqs: Vec<usize>,
-    parents: Vec<Option<usize>>,
     logits: Vec<u32>,
     hidden: Vec<u32>,
     pages: Vec<u32>,
@@ -54,19 +59,36 @@ pub struct Step<'a> {
 }
 
 impl Batch {
-    /// Lays out `rows` behind the committed parts of `caches`, which must have room for them.
+    /// Forgets the rows of the last pass: the next one begins behind the committed parts.
+    pub fn clear(&mut self) {
+        self.earlier = 0;
+        self.tokens.clear();
+        self.positions.clear();
+        self.slots.clear();
+        self.seqs.clear();
+        self.linear.clear();
+        self.extra.clear();
+        self.extra_ranges.clear();
+    }
+
+    /// Lays out `rows` behind the committed parts of `caches`, which must have room for them, and
+    /// behind the rows since the last [`Batch::clear`]: parents are numbered over all of these.
     ///
     /// # Errors
     /// [`EngineError::Rows`] when a row names a parent that does not stand before it or that belongs
     /// to another sequence, or when a cache has no room reserved.
     pub fn lay_out(&mut self, rows: &[Row], caches: &[&mut SeqCache]) -> Result<(), EngineError> {
-        self.clear();
+        self.earlier = self.tokens.len();
+        self.logits.clear();
+        self.hidden.clear();
+        self.pages.clear();
+        self.page_ranges.clear();
         for cache in caches {
             let start = self.pages.len();
             self.pages.extend_from_slice(cache.pages());
             self.page_ranges.push(start..self.pages.len());
         }
-        let mut tail = vec![0usize; caches.len()];
+        let mut tail: Vec<usize> = (0..caches.len()).map(|seq| self.tail(seq)).collect();
         for (index, row) in rows.iter().enumerate() {
             let cache = caches.get(row.seq).ok_or(EngineError::Rows {
                 row: index,
@@ -82,19 +104,9 @@ impl Batch {
         Ok(())
     }
 
-    fn clear(&mut self) {
-        self.tokens.clear();
-        self.positions.clear();
-        self.slots.clear();
-        self.seqs.clear();
-        self.parents.clear();
-        self.logits.clear();
-        self.hidden.clear();
-        self.pages.clear();
-        self.page_ranges.clear();
-        self.linear.clear();
-        self.extra.clear();
-        self.extra_ranges.clear();
+    /// Rows of sequence `seq` since the last [`Batch::clear`].
+    pub fn tail(&self, seq: usize) -> usize {
+        self.seqs.iter().filter(|&&of| of == seq).count()
     }
 
     fn push(
@@ -109,7 +121,7 @@ impl Batch {
         let (position, linear) = match row.parent {
             None => (cache.len(), cache.len() as u32),
             Some(parent) => {
-                if parent >= index || self.seqs[parent] != row.seq {
+                if parent >= self.tokens.len() || self.seqs[parent] != row.seq {
                     return Err(EngineError::Rows {
                         row: index,
                         reason: "hangs behind a row that is not before it in its sequence",
@@ -129,7 +141,6 @@ impl Batch {
         self.positions.push(position as u32);
         self.slots.push(slot);
         self.seqs.push(row.seq);
-        self.parents.push(row.parent);
         self.linear.push(if straight { position as u32 + 1 } else { linear });
         self.extra_ranges.push(start..self.extra.len());
         if row.logits {
@@ -143,7 +154,7 @@ impl Batch {
 
     /// The batch with its spans, for the operations of one pass.
     pub fn step(&self) -> Step<'_> {
-        let spans = (0..self.len()).map(|i| self.span(i)).collect();
+        let spans = (self.earlier..self.tokens.len()).map(|i| self.span(i)).collect();
         Step { batch: self, spans }
     }
 
@@ -156,29 +167,29 @@ impl Batch {
         }
     }
 
-    /// Number of rows.
+    /// Number of rows of this pass.
     pub fn len(&self) -> usize {
-        self.tokens.len()
+        self.tokens.len() - self.earlier
     }
 
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
-        self.tokens.is_empty()
+        self.len() == 0
     }
 
     /// Token of each row.
     pub fn tokens(&self) -> &[TokenId] {
-        &self.tokens
+        &self.tokens[self.earlier..]
     }
 
     /// Absolute position of each row.
     pub fn positions(&self) -> &[u32] {
-        &self.positions
+        &self.positions[self.earlier..]
     }
 
     /// Cache slot that each row's key and value go to.
     pub fn slots(&self) -> &[u32] {
-        &self.slots
+        &self.slots[self.earlier..]
     }
 
     /// Rows whose logits are wanted, ascending.
@@ -252,12 +263,32 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_a_later_pass_see_their_ancestors_of_the_earlier_ones() {
+        // First 0 - 1 and 0 - 2, then 3 behind 1 and 4 behind 2: all in one pass or in two.
+        let rows = [row(None), row(Some(0)), row(Some(0)), row(Some(1)), row(Some(2))];
+        let mut seq = cache(10, 5);
+        let mut whole = Batch::default();
+        whole.lay_out(&rows, &[&mut seq]).unwrap();
+        let mut parts = Batch::default();
+        parts.lay_out(&rows[..3], &[&mut seq]).unwrap();
+        parts.lay_out(&rows[3..], &[&mut seq]).unwrap();
+        assert_eq!((parts.len(), parts.tail(0)), (2, 5));
+        assert_eq!(parts.positions(), &whole.positions()[3..]);
+        assert_eq!(parts.slots(), &whole.slots()[3..]);
+        let (whole, parts) = (whole.step(), parts.step());
+        for (part, whole) in parts.spans.iter().zip(&whole.spans[3..]) {
+            assert_eq!((part.linear, part.extra), (whole.linear, whole.extra));
+        }
+    }
+
+    #[test]
     fn parents_must_come_first_and_share_the_sequence() {
         let (mut a, mut b) = (cache(1, 2), cache(1, 2));
         let mut batch = Batch::default();
         let late = batch.lay_out(&[row(Some(0))], &[&mut a]).unwrap_err();
         assert!(matches!(late, EngineError::Rows { row: 0, .. }));
         let rows = [row(None), Row { seq: 1, ..row(Some(0)) }];
+        batch.clear();
         let foreign = batch.lay_out(&rows, &[&mut a, &mut b]).unwrap_err();
         assert!(matches!(foreign, EngineError::Rows { row: 1, .. }));
     }

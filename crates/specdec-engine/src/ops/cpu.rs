@@ -11,6 +11,7 @@ use specdec_kernels::{
     Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, PoolError, Product, Rope, Store,
     attention, linear, rms_norm, rope_append, swiglu,
 };
+use std::sync::Arc;
 
 /// Sizes of the arena.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ struct Arena {
 
 /// A model on the CPU.
 pub struct CpuOps {
-    cpu: Cpu,
+    cpu: Arc<Cpu>,
     config: ModelConfig,
     sizes: CpuSizes,
     parameters: Parameters,
@@ -88,17 +89,18 @@ pub struct CpuOps {
 }
 
 impl CpuOps {
-    /// Packs the weights of a model and makes its arena.
+    /// Packs the weights of a model and makes its arena. Several models may share a `cpu`.
     ///
     /// # Errors
     /// [`EngineError::Load`] and [`EngineError::Tensor`] for the file, [`EngineError::Kv`] for a
     /// cache that cannot be had.
     pub fn load(
-        cpu: Cpu,
+        cpu: impl Into<Arc<Cpu>>,
         config: &ModelConfig,
         weights: &mut Weights<'_>,
         sizes: CpuSizes,
     ) -> Result<Self, EngineError> {
+        let cpu = cpu.into();
         let parameters = Parameters::load(&cpu, config, weights)?;
         let kv = KvStore::new(
             config.layers,

@@ -3,17 +3,18 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
 use specdec_core::rng::Key;
-use specdec_core::{Budget, Drafter, Method, Processors, Sampling, SpecStats};
+use specdec_core::{Ask as CoreAsk, Budget, DraftError, Drafter, Method, Processors, Sampling};
+use specdec_core::SpecStats;
 use specdec_engine::load::{Gguf, tokenizer::Tokenizer};
 use specdec_engine::model::decoder::Decoder;
 use specdec_engine::open::{EngineOptions, load_decoder};
 use specdec_engine::request::SamplingParams;
 use specdec_engine::scheduler::Scheduler;
-use specdec_engine::sequence::{Sequence, Spec, Speculator};
+use specdec_engine::sequence::{Sequence, Spec};
 use specdec_testkit::gguf::{Format, Role, TinyModel};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The recipes that together hold every format of the three real files.
@@ -56,7 +57,10 @@ pub fn decoder(model: &TinyModel, adjust: impl FnOnce(&mut EngineOptions)) -> De
 pub struct Ask {
     pub prompt: Vec<u32>,
     pub params: SamplingParams,
-    pub drafter: Option<(Box<dyn Drafter + Send>, Budget)>,
+    /// A drafter of its own; `None`: the runner's.
+    pub drafter: Option<Box<dyn Drafter>>,
+    /// `None` decodes plainly.
+    pub budget: Option<Budget>,
 }
 
 /// Greedy parameters for `max_tokens` tokens.
@@ -96,17 +100,76 @@ pub struct Answer {
     pub stats: SpecStats,
 }
 
+/// A scheduler, and the drafters of its requests.
+pub struct Runner {
+    pub scheduler: Scheduler,
+    own: Arc<Mutex<Own>>,
+}
+
+type Own = HashMap<u64, Box<dyn Drafter>>;
+
+/// Asks each request's own drafter, and `others` for those without one.
+struct ById {
+    own: Arc<Mutex<Own>>,
+    others: Option<Box<dyn Drafter>>,
+}
+
+impl Drafter for ById {
+    fn propose(&mut self, asks: &mut [CoreAsk<'_>]) -> Result<(), DraftError> {
+        let mut own = self.own.lock().unwrap();
+        for ask in asks.iter_mut() {
+            if let Some(drafter) = own.get_mut(&ask.id) {
+                drafter.propose(std::slice::from_mut(ask))?;
+            }
+        }
+        match &mut self.others {
+            Some(others) if own.is_empty() => others.propose(asks),
+            _ => Ok(()),
+        }
+    }
+
+    fn commit(&mut self, id: u64, path: &[usize]) -> Result<(), DraftError> {
+        match (self.own.lock().unwrap().get_mut(&id), &mut self.others) {
+            (Some(drafter), _) | (None, Some(drafter)) => drafter.commit(id, path),
+            _ => Ok(()),
+        }
+    }
+
+    fn release(&mut self, id: u64) {
+        self.own.lock().unwrap().remove(&id);
+        if let Some(others) = &mut self.others {
+            others.release(id);
+        }
+    }
+}
+
 /// A scheduler on a decoder.
-pub fn scheduler(decoder: Decoder, tokenizer: &Arc<Tokenizer>) -> Scheduler {
-    Scheduler::new(decoder, Arc::clone(tokenizer), 8)
+pub fn scheduler(decoder: Decoder, tokenizer: &Arc<Tokenizer>) -> Runner {
+    drafting(decoder, tokenizer, None)
+}
+
+/// A scheduler on a decoder, with a drafter for all requests.
+pub fn drafting(
+    decoder: Decoder,
+    tokenizer: &Arc<Tokenizer>,
+    others: Option<Box<dyn Drafter>>,
+) -> Runner {
+    let own = Arc::<Mutex<Own>>::default();
+    let drafter = ById { own: Arc::clone(&own), others };
+    let scheduler = Scheduler::new(decoder, Some(Box::new(drafter)), Arc::clone(tokenizer), 8);
+    Runner { scheduler, own }
 }
 
 /// Runs all requests together to their ends.
-pub fn run(scheduler: &mut Scheduler, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<Answer> {
+pub fn run(runner: &mut Runner, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<Answer> {
+    let Runner { scheduler, own } = runner;
     let config = scheduler.decoder().config();
     let (context, vocab) = (config.context_length, config.vocab);
     let mut answers = vec![Answer::default(); asks.len()];
-    for (id, ask) in asks.into_iter().enumerate() {
+    for (id, mut ask) in asks.into_iter().enumerate() {
+        if let Some(drafter) = ask.drafter.take() {
+            own.lock().unwrap().insert(id as u64, drafter);
+        }
         scheduler.add(sequence(id as u64, ask, context, vocab, tokenizer));
     }
     while !scheduler.is_idle() {
@@ -121,10 +184,11 @@ pub fn run(scheduler: &mut Scheduler, tokenizer: &Tokenizer, asks: Vec<Ask>) -> 
     }
     let pages = scheduler.decoder().pages();
     assert_eq!(pages.free(), pages.total(), "a page leaked");
+    assert_eq!(scheduler.metrics().draft_failures, 0);
     answers
 }
 
-fn sequence(id: u64, ask: Ask, context: usize, vocab: usize, tokenizer: &Tokenizer) -> Sequence {
+pub fn sequence(id: u64, ask: Ask, context: usize, vocab: usize, tokenizer: &Tokenizer) -> Sequence {
     let method = match (ask.params.sampling.is_greedy(), ask.params.seed) {
         (true, _) => Method::Greedy,
         (false, Some(_)) => Method::Coupled,
@@ -136,7 +200,7 @@ fn sequence(id: u64, ask: Ask, context: usize, vocab: usize, tokenizer: &Tokeniz
         processors: Processors::new(&ask.params.sampling, vocab).unwrap(),
         params: ask.params,
         method,
-        speculator: ask.drafter.map(|(drafter, budget)| Speculator { drafter, budget }),
+        budget: ask.budget,
         context,
         arrival: Instant::now(),
     };
