@@ -58,6 +58,7 @@ class _Metrics(TypedDict):
     """The fields of `EngineMetrics`; times in seconds."""
 
     num_steps: int
+    num_draft_failures: int
     draft_time: float
     forward_time: float
     verify_time: float
@@ -121,11 +122,12 @@ class Engine:
         num_threads: int | None,
         seed: int,
         speculation: SpeculativeConfig | None,
+        draft_model: str | PathLike[str] | None,
         chat_template: str | None,
         progress: Callable[[int, int], object] | None,
         level: str | None = None,
     ) -> Engine:
-        """Load a GGUF file.
+        """Load a GGUF file, and its draft model's.
 
         `level` names an instruction level below the machine's. `progress(done, total)` hears
         bytes, in the calling thread. An exception that it raises, or
@@ -187,6 +189,10 @@ class Engine:
     @property
     def memory(self) -> tuple[int, int, int]:
         """Bytes held: weights, keys and values, activations."""
+
+    @property
+    def draft_memory(self) -> tuple[int, int, int]:
+        """The same of the draft model."""
 
 @final
 class Request:

@@ -44,7 +44,8 @@ class LLM:
         num_threads: threads of a step; None: what the machine and its limits allow.
         memory_budget: None: what the model and its cache take.
         speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or
-            `SpeculativeConfig`. Never changes the text.
+            `SpeculativeConfig`; `{"method": "draft_model", "model": NAME}` drafts with a second
+            model. Never changes the text.
         chat_template: Jinja source for `chat`; None: the one in the model file.
         revision: branch, tag or commit of a hub id.
 
@@ -91,6 +92,8 @@ class LLM:
         from specdec_rs.models import resolve  # noqa: PLC0415 - brings what downloads need
 
         path = resolve(model, revision=revision, progress=to_stderr())
+        draft = self._speculation.model if self._speculation else None
+        draft_path = resolve(draft, revision=None, progress=to_stderr()) if draft else None
         with loading() as progress:
             try:
                 self._engine = Engine.load(
@@ -100,13 +103,15 @@ class LLM:
                     num_threads=num_threads,
                     seed=seed,
                     speculation=self._speculation,
+                    draft_model=draft_path,
                     chat_template=chat_template,
                     progress=lambda done, total: progress.update(
                         done, total, f"loading {path.name}"
                     ),
                 )
             except SpecdecError as error:
-                error.add_note(f"while loading {path}")
+                beside = f" with the draft model {draft_path}" if draft_path else ""
+                error.add_note(f"while loading {path}{beside}")
                 raise
 
     def generate(
@@ -241,8 +246,14 @@ class LLM:
 
     def _metrics(self, *, reset: bool) -> EngineMetrics:
         weights, kv_cache, _ = self._engine.memory
-        sums = self._engine.metrics(reset)
-        return EngineMetrics(**sums, weights_bytes=weights, kv_cache_bytes=kv_cache)
+        draft_weights, draft_kv_cache, _ = self._engine.draft_memory
+        return EngineMetrics(
+            **self._engine.metrics(reset),
+            weights_bytes=weights,
+            kv_cache_bytes=kv_cache,
+            draft_weights_bytes=draft_weights,
+            draft_kv_cache_bytes=draft_kv_cache,
+        )
 
 
 class TextStream(Iterator[StreamChunk]):

@@ -182,6 +182,7 @@ class EngineMetrics:
 
     Attributes:
         num_steps: steps; each is one forward pass for all running requests.
+        num_draft_failures: steps that went on without drafts because a drafter failed.
         draft_time: seconds spent proposing.
         forward_time: seconds spent in forward passes.
         verify_time: seconds spent on laws, verification and text.
@@ -190,9 +191,12 @@ class EngineMetrics:
             measured cost of verifying that many tokens at once.
         weights_bytes: memory of the weights.
         kv_cache_bytes: memory reserved for keys and values.
+        draft_weights_bytes: memory of a draft model's weights.
+        draft_kv_cache_bytes: memory reserved for a draft model's keys and values.
     """
 
     num_steps: int
+    num_draft_failures: int
     draft_time: float
     forward_time: float
     verify_time: float
@@ -200,3 +204,5 @@ class EngineMetrics:
     forward_by_rows: dict[int, tuple[int, float]]
     weights_bytes: int
     kv_cache_bytes: int
+    draft_weights_bytes: int
+    draft_kv_cache_bytes: int

@@ -14,9 +14,8 @@ from specdec_rs.errors import ConfigError, NotSupportedYetError
 __all__ = ["SpeculativeConfig"]
 
 METHODS = ("auto", "ngram", "suffix", "recycling", "draft_model", "medusa", "eagle", "eagle3")
-_METHODS_NOW = ("auto", "ngram")
+_METHODS_NOW = ("auto", "ngram", "draft_model")
 _REJECTION = ("auto", "standard", "block", "traversal", "coupled")
-_REJECTION_NOW = ("auto", "standard", "coupled")
 
 # The engine's own limit: every drafted token is a row whose logits take memory.
 MAX_SPECULATIVE_TOKENS = 64
@@ -32,8 +31,9 @@ class SpeculativeConfig(Parameters):
 
     Attributes:
         method: a source of drafts, or a list of them: "auto", "ngram", "suffix", "recycling",
-            "draft_model", "medusa", "eagle", "eagle3". Today "auto" is "ngram".
-        model: draft model or head (name, path, folder or hub id).
+            "draft_model", "medusa", "eagle", "eagle3". Today "auto" is "ngram", and "draft_model"
+            beside it where there is a `model`.
+        model: draft model (name, path, folder or hub id) with the vocabulary of its target.
         num_speculative_tokens: tokens drafted in a step (all nodes, when the draft is a tree).
         prompt_lookup_min: shortest suffix of the text to look up. Alone, it is also the longest.
         prompt_lookup_max: longest suffix of the text to look up. Alone, it is also the shortest.
@@ -41,13 +41,16 @@ class SpeculativeConfig(Parameters):
         suffix_decoding_max_cached_requests: vLLM's meaning.
         suffix_decoding_max_spec_factor: vLLM's meaning.
         suffix_decoding_min_token_prob: vLLM's meaning.
-        draft_sample_method: how a draft model draws: "greedy" or "probabilistic".
-        rejection_sample_method: "auto", "standard" (ratio test), "block", "traversal" or
-            "coupled" (noise shared by draft and target: seeded text is the same with and without
-            speculation). "auto" is "coupled" for a request with a seed.
+        draft_sample_method: how a draft model drafts for sampled requests: "probabilistic" draws
+            from its law, which is kept whole for the ratio test; "greedy" takes its likeliest.
+        rejection_sample_method: for requests without a seed: "auto", "standard" (ratio test token
+            by token), "block" (chains as a whole), "traversal" (trees as a whole) or "coupled"
+            (noise shared by draft and target). A request with a seed is always "coupled", so that
+            its text is the same with and without speculation. "auto" is "traversal" (on chains the
+            same as "block") where tokens are drawn, "standard" elsewhere.
         tree_depth: most tokens on one path of the draft tree.
-        branching_factor: number of different matches drafted at once: 1 is a chain, more is a
-            tree.
+        branching_factor: 1 is a chain; more is a tree of up to this many matches, and of up to
+            this many tokens of a draft model on each level.
         quantization: format that a draft model is re-quantised to.
         shortlist: number of tokens that a draft model's head scores.
         adaptive: whether the width follows the measured gain; False fixes it.
@@ -74,6 +77,7 @@ class SpeculativeConfig(Parameters):
         self._settle(_CHECKS)
         self._settle_lookup_window()
         self._refuse_what_is_missing()
+        self._settle_sources()
 
     def _settle_lookup_window(self) -> None:
         low, high = self.prompt_lookup_min, self.prompt_lookup_max
@@ -84,18 +88,46 @@ class SpeculativeConfig(Parameters):
         self._set("prompt_lookup_max", low if high is None else high)
 
     def _refuse_what_is_missing(self) -> None:
-        for method in (self.method,) if isinstance(self.method, str) else self.method:
+        for method in self._methods():
             if method not in _METHODS_NOW:
-                raise NotSupportedYetError("method", self.method, "use 'auto' or 'ngram'")
-        if self.rejection_sample_method not in _REJECTION_NOW:
-            raise NotSupportedYetError(
-                "rejection_sample_method",
-                self.rejection_sample_method,
-                "use 'auto', 'standard' or 'coupled'",
-            )
+                raise NotSupportedYetError(
+                    "method", self.method, "use 'auto', 'ngram' or 'draft_model'"
+                )
         if self.adaptive:
             raise NotSupportedYetError("adaptive", True, "use None or False: the width is fixed")
         self._refuse_all_but(_SUPPORTED)
+
+    def _settle_sources(self) -> None:
+        methods = self._methods()
+        if "draft_model" in methods and self.model is None:
+            raise ConfigError(f"model: found None, but method={self.method!r} needs a draft model")
+        if self.model is not None and not {"auto", "draft_model"} & set(methods):
+            raise check.wrong("model", self.model, f"None with method={self.method!r}")
+        self._refuse_without("ngram", "prompt_lookup_min", "prompt_lookup_max")
+        self._refuse_without("draft_model", "draft_sample_method")
+        if self.rejection_sample_method == "block" and (
+            (self.branching_factor or 1) > 1 or len(self.sources) > 1
+        ):
+            raise check.wrong(
+                "rejection_sample_method", "block", "'traversal' (or 'standard') on trees"
+            )
+
+    def _refuse_without(self, source: str, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and source not in self.sources:
+                raise check.wrong(name, value, f"None with method={self.method!r}")
+
+    def _methods(self) -> tuple[str, ...]:
+        return (self.method,) if isinstance(self.method, str) else tuple(self.method)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What drafts: "draft_model", "ngram", or both in this order."""
+        methods = set(self._methods())
+        if "auto" in methods:
+            methods |= {"ngram"} if self.model is None else {"draft_model", "ngram"}
+        return tuple(source for source in ("draft_model", "ngram") if source in methods)
 
     @classmethod
     def of(cls, config: object) -> SpeculativeConfig | None:
@@ -164,6 +196,8 @@ _CHECKS: dict[str, Check] = {
 _SUPPORTED = frozenset(
     {
         "method",
+        "model",
+        "draft_sample_method",
         "num_speculative_tokens",
         "prompt_lookup_min",
         "prompt_lookup_max",

@@ -29,7 +29,7 @@ NOT_YET: list[dict[str, Any]] = [
     {"dtype": "float16"},
     {"device": "cuda"},
     {"memory_budget": 1 << 30},
-    {"speculative_config": {"method": "draft_model", "model": "x"}},
+    {"speculative_config": {"method": "eagle", "model": "x"}},
 ]
 
 

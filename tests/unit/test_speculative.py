@@ -42,6 +42,10 @@ GOOD: list[dict[str, Any]] = [
     {"prompt_lookup_min": 2, "prompt_lookup_max": 2},
     {"rejection_sample_method": "standard", "adaptive": False},
     {"rejection_sample_method": "coupled", "model": None},
+    {"rejection_sample_method": "block"},
+    {"method": "draft_model", "model": "qwen2.5-coder-0.5b", "draft_sample_method": "greedy"},
+    {"method": ["ngram", "draft_model"], "model": Path("draft.gguf"), "prompt_lookup_min": 1},
+    {"model": "draft.gguf", "branching_factor": 2, "rejection_sample_method": "traversal"},
 ]
 
 
@@ -107,18 +111,37 @@ def test_the_lookup_window_must_not_be_empty() -> None:
         SpeculativeConfig(prompt_lookup_min=5, prompt_lookup_max=3)
 
 
+def test_sources_in_their_order() -> None:
+    assert SpeculativeConfig().sources == ("ngram",)
+    assert SpeculativeConfig(model="d").sources == ("draft_model", "ngram")
+    assert SpeculativeConfig(method="draft_model", model="d").sources == ("draft_model",)
+    both = SpeculativeConfig(method=["ngram", "draft_model"], model="d")
+    assert both.sources == ("draft_model", "ngram")
+
+
+CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"method": "draft_model"}, r"^model: found None, .*'draft_model'"),
+    ({"method": "ngram", "model": "d"}, r"^model: found 'd'"),
+    ({"draft_sample_method": "greedy"}, r"^draft_sample_method: found 'greedy'"),
+    ({"method": "draft_model", "model": "d", "prompt_lookup_min": 2}, r"^prompt_lookup_min: "),
+    ({"rejection_sample_method": "block", "branching_factor": 2}, r"^rejection_sample_method: "),
+    ({"rejection_sample_method": "block", "model": "d"}, r"^rejection_sample_method: .*traversal"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), CONTRADICTIONS)
+def test_what_contradicts_itself_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SpeculativeConfig.of(given)
+
+
 NOT_YET: list[tuple[str, Any]] = [
-    *(("method", m) for m in ("suffix", "recycling", "draft_model", "medusa", "eagle", "eagle3")),
+    *(("method", m) for m in ("suffix", "recycling", "medusa", "eagle", "eagle3")),
     ("method", ["ngram", "suffix"]),
-    ("model", "qwen2.5-coder-0.5b"),
-    ("model", Path("draft.gguf")),
     ("suffix_decoding_max_tree_depth", 24),
     ("suffix_decoding_max_cached_requests", 0),
     ("suffix_decoding_max_spec_factor", 1.0),
     ("suffix_decoding_min_token_prob", 0.1),
-    ("draft_sample_method", "greedy"),
-    ("rejection_sample_method", "block"),
-    ("rejection_sample_method", "traversal"),
     ("quantization", "q4_0"),
     ("shortlist", 8192),
     ("adaptive", True),

@@ -268,9 +268,14 @@ impl Engine {
         let (decoder, max_model_len) =
             target(options, &file, &cpu, &mut |done, _| progress(done, first + second))?;
         let draft = match &draft {
-            Some(draft) => Some(draft.load(options, (max_model_len, decoder.config().vocab), &cpu, &mut |done, _| {
-                progress(first + done, first + second);
-            })?),
+            Some(draft) => Some(draft.load(
+                options,
+                (max_model_len, decoder.config().vocab),
+                &cpu,
+                &mut |done, _| {
+                    progress(first + done, first + second);
+                },
+            )?),
             None => None,
         };
         let (drafter, draft_memory) = drafter(speculation, draft)?;

@@ -134,6 +134,7 @@ impl From<SpecStats> for PySpecStats {
 #[derive(IntoPyObject)]
 pub(crate) struct PyEngineMetrics {
     num_steps: u64,
+    num_draft_failures: u64,
     draft_time: f64,
     forward_time: f64,
     verify_time: f64,
@@ -146,6 +147,7 @@ impl From<EngineMetrics> for PyEngineMetrics {
         let by_rows = sums.forward_by_rows.into_iter();
         Self {
             num_steps: sums.steps,
+            num_draft_failures: sums.draft_failures,
             draft_time: sums.draft.as_secs_f64(),
             forward_time: sums.forward.as_secs_f64(),
             verify_time: sums.verify.as_secs_f64(),

@@ -7,6 +7,7 @@ use std::thread;
 use pyo3::prelude::*;
 use serde_json::Value;
 use specdec_engine::load::{ChatOptions, Specials};
+use specdec_engine::ops::Memory;
 use specdec_engine::{self as core, EngineError, EngineOptions};
 
 use crate::answer::PyEngineMetrics;
@@ -22,11 +23,11 @@ pub(crate) struct Engine(Local<core::Engine>);
 
 #[pymethods]
 impl Engine {
-    /// Load a GGUF file. `progress(done, total)` hears bytes, in the calling thread.
+    /// Load a GGUF file, and its draft model's. `progress(done, total)` hears bytes, in the calling thread.
     #[staticmethod]
     #[pyo3(signature = (
-        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
-        progress, level = None
+        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, draft_model,
+        chat_template, progress, level = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -37,6 +38,7 @@ impl Engine {
         num_threads: Option<usize>,
         seed: u64,
         speculation: Option<PySpeculativeConfig>,
+        draft_model: Option<PathBuf>,
         chat_template: Option<String>,
         progress: Option<&Bound<'_, PyAny>>,
         level: Option<&str>,
@@ -46,7 +48,7 @@ impl Engine {
             max_num_seqs,
             num_threads,
             seed,
-            speculation: speculation.map(Into::into),
+            speculation: speculation.map(|config| config.convert(draft_model)),
             chat_template,
             level: outside(py, || parse(level))?,
             ..EngineOptions::new(model)
@@ -174,9 +176,18 @@ impl Engine {
     /// Bytes held: weights, keys and values, activations.
     #[getter]
     fn memory(&self) -> (usize, usize, usize) {
-        let memory = self.0.memory();
-        (memory.weights, memory.kv, memory.activations)
+        parts(self.0.memory())
     }
+
+    /// The same of the draft model.
+    #[getter]
+    fn draft_memory(&self) -> (usize, usize, usize) {
+        parts(self.0.draft_memory())
+    }
+}
+
+fn parts(memory: Memory) -> (usize, usize, usize) {
+    (memory.weights, memory.kv, memory.activations)
 }
 
 fn no_messages(error: &serde_json::Error) -> EngineError {

@@ -31,7 +31,9 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
             ContextLengthError::new_err(text)
         }
         E::Load(LoadError::NotFound { .. }) => ModelNotFoundError::new_err(text),
-        E::Load(_) | E::Tensor { .. } | E::Kv(_) | E::Spawn(_) => ModelLoadError::new_err(text),
+        E::Load(_) | E::Tensor { .. } | E::Vocabulary { .. } | E::Kv(_) | E::Spawn(_) => {
+            ModelLoadError::new_err(text)
+        }
         E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {
             ModelLoadError::new_err(text)
         }

@@ -1,8 +1,10 @@
 //! The checked parameter classes of the Python package, read field by field.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use specdec_core::{Method, Sampling};
-use specdec_engine::{SamplingParams, Speculation};
+use specdec_engine::{SamplingParams, Source, Speculation};
 
 /// What the engine knows of `specdec_rs.SamplingParams`.
 #[derive(FromPyObject)]
@@ -39,30 +41,36 @@ impl PySamplingParams {
 /// What the engine knows of `specdec_rs.SpeculativeConfig`; None is the engine's own choice.
 #[derive(FromPyObject)]
 pub(crate) struct PySpeculativeConfig {
+    sources: Vec<String>,
     num_speculative_tokens: Option<usize>,
     prompt_lookup_min: Option<usize>,
     prompt_lookup_max: Option<usize>,
     branching_factor: Option<usize>,
     tree_depth: Option<usize>,
+    draft_sample_method: Option<String>,
     rejection_sample_method: String,
 }
 
-impl From<PySpeculativeConfig> for Speculation {
-    fn from(config: PySpeculativeConfig) -> Self {
-        let own = Self::default();
-        Self {
-            num_speculative_tokens: config
-                .num_speculative_tokens
-                .unwrap_or(own.num_speculative_tokens),
-            prompt_lookup_min: config.prompt_lookup_min.unwrap_or(own.prompt_lookup_min),
-            prompt_lookup_max: config.prompt_lookup_max.unwrap_or(own.prompt_lookup_max),
-            branching_factor: config.branching_factor.unwrap_or(own.branching_factor),
-            tree_depth: config.tree_depth,
-            method: match config.rejection_sample_method.as_str() {
+impl PySpeculativeConfig {
+    /// The engine's form; `draft_model` is the file behind the config's `model`.
+    pub(crate) fn convert(self, draft_model: Option<PathBuf>) -> Speculation {
+        let own = Speculation::default();
+        let ngram = self.sources.iter().any(|source| source == "ngram").then_some(Source::Ngram);
+        let lookup = |given: Option<usize>, own| given.unwrap_or(own);
+        Speculation {
+            sources: draft_model.map(Source::DraftModel).into_iter().chain(ngram).collect(),
+            num_speculative_tokens: lookup(self.num_speculative_tokens, own.num_speculative_tokens),
+            prompt_lookup_min: lookup(self.prompt_lookup_min, own.prompt_lookup_min),
+            prompt_lookup_max: lookup(self.prompt_lookup_max, own.prompt_lookup_max),
+            branching_factor: lookup(self.branching_factor, own.branching_factor),
+            tree_depth: self.tree_depth,
+            method: match self.rejection_sample_method.as_str() {
                 "standard" => Some(Method::Standard),
+                "block" | "traversal" => Some(Method::Traversal),
                 "coupled" => Some(Method::Coupled),
                 _ => None,
             },
+            draws: self.draft_sample_method.as_deref() != Some("greedy"),
         }
     }
 }

@@ -106,7 +106,9 @@ impl Ngram {
 
 impl Drafter for Ngram {
     fn propose(&mut self, asks: &mut [Ask<'_>]) -> Result<(), DraftError> {
-        asks.iter_mut().for_each(|ask| self.extend(ask.context, ask.budget, &mut ask.tree));
+        for ask in asks {
+            self.extend(ask.context, ask.budget, &mut ask.tree);
+        }
         Ok(())
     }
 

@@ -124,7 +124,8 @@ fn likeliest(
     let mut best: Vec<(f64, usize, TokenId)> = Vec::new();
     for (index, (&place, row)) in places.iter().zip(rows).enumerate() {
         let q = scratch.law(ask, place, row)?;
-        let heavier = |a: &(TokenId, &f64), b: &(TokenId, &f64)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
+        let heavier =
+            |a: &(TokenId, &f64), b: &(TokenId, &f64)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
         let Some((first, _)) = q.iter().max_by(heavier) else { continue };
         if width == 1 {
             best.push((place.survival, index, first));

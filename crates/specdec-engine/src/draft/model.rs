@@ -111,19 +111,20 @@ impl ModelDrafter {
     /// rest of the pass.
     fn catch_up(&mut self, lives: &mut [Live<'_, '_>]) -> Result<Vec<Row>, EngineError> {
         let mut left = self.decoder.limits().0;
+        let vocab = self.decoder.config().vocab as u32;
         let mut rows = Vec::new();
         let mut order: Vec<usize> = (0..lives.len()).collect();
         order.sort_by_key(|&seq| lives[seq].levels == 0);
         for seq in order {
             let live = &mut lives[seq];
-            let room = self.sizes.context.saturating_sub(live.ask.context.len());
             let missing = &live.ask.context[live.state.cache.len()..];
-            let run = if live.ask.context.len() > self.sizes.context {
-                0
-            } else {
-                missing.len().min(left)
+            let room = self.sizes.context.checked_sub(live.ask.context.len());
+            let run = match room {
+                Some(_) if missing.iter().all(|&token| token < vocab) => missing.len().min(left),
+                _ => 0,
             };
-            live.levels = if run == missing.len() { live.levels.min(room + 1) } else { 0 };
+            let levels = room.filter(|_| run == missing.len()).map_or(0, |room| room + 1);
+            live.levels = live.levels.min(levels);
             let nodes = if live.levels > 0 { self.sizes.nodes } else { 0 };
             // Without pages the request goes on without drafts.
             if self.decoder.reserve(&mut live.state.cache, run + nodes).is_err() {

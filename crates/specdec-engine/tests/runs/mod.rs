@@ -2,9 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
+use specdec_core::SpecStats;
 use specdec_core::rng::Key;
 use specdec_core::{Ask as CoreAsk, Budget, DraftError, Drafter, Method, Processors, Sampling};
-use specdec_core::SpecStats;
 use specdec_engine::load::{Gguf, tokenizer::Tokenizer};
 use specdec_engine::model::decoder::Decoder;
 use specdec_engine::open::{EngineOptions, load_decoder};
@@ -188,7 +188,13 @@ pub fn run(runner: &mut Runner, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<An
     answers
 }
 
-pub fn sequence(id: u64, ask: Ask, context: usize, vocab: usize, tokenizer: &Tokenizer) -> Sequence {
+pub fn sequence(
+    id: u64,
+    ask: Ask,
+    context: usize,
+    vocab: usize,
+    tokenizer: &Tokenizer,
+) -> Sequence {
     let method = match (ask.params.sampling.is_greedy(), ask.params.seed) {
         (true, _) => Method::Greedy,
         (false, Some(_)) => Method::Coupled,
