@@ -122,9 +122,9 @@ class Engine:
         num_threads: int | None,
         seed: int,
         speculation: SpeculativeConfig | None,
-        draft_model: str | PathLike[str] | None,
         chat_template: str | None,
         progress: Callable[[int, int], object] | None,
+        draft_model: str | PathLike[str] | None = None,
         level: str | None = None,
     ) -> Engine:
         """Load a GGUF file, and its draft model's.

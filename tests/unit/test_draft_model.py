@@ -78,7 +78,9 @@ def test_a_draft_equal_to_its_target_is_always_accepted(tiny: Path, method: str)
 
 def test_a_draft_that_speaks_another_language(tiny: Path, cook: Cook) -> None:
     other = cook(arch="qwen2")
-    with pytest.raises(sd.ModelLoadError, match="token 0 is .* in the model and .* draft") as caught:
+    with pytest.raises(
+        sd.ModelLoadError, match=r"token 0 is .* in the model and .* draft"
+    ) as caught:
         sd.LLM(tiny, speculative_config={"method": "draft_model", "model": other})
     assert caught.value.__notes__ == [f"while loading {tiny} with the draft model {other}"]
 

@@ -26,8 +26,8 @@ impl Engine {
     /// Load a GGUF file, and its draft model's. `progress(done, total)` hears bytes, in the calling thread.
     #[staticmethod]
     #[pyo3(signature = (
-        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, draft_model,
-        chat_template, progress, level = None
+        model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
+        progress, draft_model = None, level = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -38,9 +38,9 @@ impl Engine {
         num_threads: Option<usize>,
         seed: u64,
         speculation: Option<PySpeculativeConfig>,
-        draft_model: Option<PathBuf>,
         chat_template: Option<String>,
         progress: Option<&Bound<'_, PyAny>>,
+        draft_model: Option<PathBuf>,
         level: Option<&str>,
     ) -> PyResult<Self> {
         let options = EngineOptions {

@@ -31,10 +31,12 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
             ContextLengthError::new_err(text)
         }
         E::Load(LoadError::NotFound { .. }) => ModelNotFoundError::new_err(text),
-        E::Load(_) | E::Tensor { .. } | E::Vocabulary { .. } | E::Kv(_) | E::Spawn(_) => {
-            ModelLoadError::new_err(text)
-        }
-        E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {
+        E::Load(_)
+        | E::Tensor { .. }
+        | E::Vocabulary { .. }
+        | E::Kv(_)
+        | E::Spawn(_)
+        | E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {
             ModelLoadError::new_err(text)
         }
         E::Law(_) => LogitsError::new_err(text),

@@ -64,7 +64,7 @@ pub(super) fn grow(
     for (index, share) in shares(places, room, width).into_iter().enumerate() {
         if share > 0 {
             let q = scratch.law(ask, places[index], &rows[index])?;
-            drawn(ask, places[index], Arc::new(q), share, &mut grown);
+            drawn(ask, places[index], &Arc::new(q), share, &mut grown);
         }
     }
     Ok(grown)
@@ -84,7 +84,7 @@ fn shares(places: &[Place], room: usize, width: usize) -> Vec<usize> {
 }
 
 /// Draws `count` different children of `place` from `q`, one after the other.
-fn drawn(ask: &mut Ask<'_>, place: Place, q: Arc<Law>, count: usize, grown: &mut Vec<Place>) {
+fn drawn(ask: &mut Ask<'_>, place: Place, q: &Arc<Law>, count: usize, grown: &mut Vec<Place>) {
     let depth = place.node.map_or(0, |node| ask.tree.depth(node));
     let position = ask.context.len() + depth;
     let mut taken: Vec<TokenId> = Vec::with_capacity(count);
@@ -94,17 +94,16 @@ fn drawn(ask: &mut Ask<'_>, place: Place, q: Arc<Law>, count: usize, grown: &mut
             taken => q.without(taken).map(Some),
         };
         let Some(rest) = rest else { return };
-        let given = rest.as_ref().unwrap_or(&q);
+        let given = rest.as_ref().unwrap_or(q);
         let at = Draw { draw: draw as u32, ..Draw::at(Purpose::Draft, place.node) };
-        let token = match ask.rule.method {
-            Method::Coupled => Coupled { key: ask.rule.key }.draw(at, position, given),
-            _ => {
-                let committed = ask.context.len() as u32;
-                Independent { key: ask.rule.key, committed }.draw(at, position, given)
-            }
+        let (key, committed) = (ask.rule.key, ask.context.len() as u32);
+        let token = if ask.rule.method == Method::Coupled {
+            Coupled { key }.draw(at, position, given)
+        } else {
+            Independent { key, committed }.draw(at, position, given)
         };
         let survival = place.survival * given.prob(token) * REJECTED.powi(draw as i32);
-        match ask.tree.push(place.node, token, Origin::Drawn(Arc::clone(&q))) {
+        match ask.tree.push(place.node, token, Origin::Drawn(Arc::clone(q))) {
             Ok(node) => grown.push(Place { node: Some(node), survival }),
             // Another source proposed it by rule: nothing drawn may stand beside that.
             Err(_) => return,

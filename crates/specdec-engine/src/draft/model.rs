@@ -89,7 +89,7 @@ impl ModelDrafter {
 
     /// The rows of one step, level by level.
     fn run(&mut self, lives: &mut [Live<'_, '_>]) -> Result<(), EngineError> {
-        let mut rows = self.catch_up(lives)?;
+        let mut rows = self.catch_up(lives);
         let mut first = 0;
         while !rows.is_empty() {
             let mut caches: Vec<_> = lives.iter_mut().map(|live| &mut live.state.cache).collect();
@@ -109,7 +109,7 @@ impl ModelDrafter {
 
     /// Known tokens that the draft's caches lack: what drafts now goes first, prompts share the
     /// rest of the pass.
-    fn catch_up(&mut self, lives: &mut [Live<'_, '_>]) -> Result<Vec<Row>, EngineError> {
+    fn catch_up(&mut self, lives: &mut [Live<'_, '_>]) -> Vec<Row> {
         let mut left = self.decoder.limits().0;
         let vocab = self.decoder.config().vocab as u32;
         let mut rows = Vec::new();
@@ -143,7 +143,7 @@ impl ModelDrafter {
                 live.places.push((Place { node: None, survival: 1.0 }, rows.len() - 1));
             }
         }
-        Ok(rows)
+        rows
     }
 
     /// The next level of one tree, and the rows that it needs for the level after. `first` is the
@@ -163,9 +163,10 @@ impl ModelDrafter {
         }
         let (places, at): (Vec<Place>, Vec<usize>) = live.places.drain(..).unzip();
         let width = self.sizes.branching;
-        let logits: Vec<Cow<'_, [f32]>> = at.iter().map(|&row| self.logits(row)).collect();
+        let rows_of: Vec<Cow<'_, [f32]>> =
+            at.iter().map(|&row| logits(&self.decoder, self.sizes, row)).collect();
         let draws = self.sizes.draws;
-        let grown = grow(live.ask, &places, &logits, room, width, draws, &mut self.scratch)?;
+        let grown = grow(live.ask, &places, &rows_of, room, width, draws, &mut self.scratch)?;
         live.levels -= 1;
         if live.levels == 0 || live.ask.tree.len() >= nodes {
             return Ok(());
@@ -184,18 +185,6 @@ impl ModelDrafter {
             rows.push(Row { token, seq, parent, logits: true, hidden: false });
         }
         Ok(())
-    }
-
-    /// Logits of a row of the last pass over the target's vocabulary: tokens that the draft does not
-    /// know do not exist.
-    fn logits(&self, row: usize) -> Cow<'_, [f32]> {
-        let known = &self.decoder.logits(row).unwrap_or_default()[..self.sizes.vocab];
-        if self.sizes.vocab == self.sizes.target_vocab {
-            return Cow::Borrowed(known);
-        }
-        let mut padded = known.to_vec();
-        padded.resize(self.sizes.target_vocab, f32::NEG_INFINITY);
-        Cow::Owned(padded)
     }
 
     /// Gives back what a failed step left behind.
@@ -245,4 +234,16 @@ impl Drafter for ModelDrafter {
             self.decoder.release(&mut state.cache);
         }
     }
+}
+
+/// Logits of a row of the last pass over the target's vocabulary: tokens that the draft does not
+/// know do not exist.
+fn logits(decoder: &Decoder, sizes: ModelDrafterSizes, row: usize) -> Cow<'_, [f32]> {
+    let known = &decoder.logits(row).unwrap_or_default()[..sizes.vocab];
+    if sizes.vocab == sizes.target_vocab {
+        return Cow::Borrowed(known);
+    }
+    let mut padded = known.to_vec();
+    padded.resize(sizes.target_vocab, f32::NEG_INFINITY);
+    Cow::Owned(padded)
 }
