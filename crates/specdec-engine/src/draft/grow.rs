@@ -5,7 +5,7 @@
 //! that was drawn stays, whatever its probability), so it shares the children out by how likely the
 //! place is to be reached, and draws each node's share without replacement, in order.
 
-use specdec_core::chances::{Coupled, Draw, Draws, Independent, Purpose};
+use specdec_core::chances::{Coupled, Draws, Independent};
 use specdec_core::row_ops::Scalar;
 use specdec_core::{Ask, Law, LawError, Method, Origin, TokenId, logprobs};
 use std::borrow::Cow;
@@ -85,31 +85,17 @@ fn shares(places: &[Place], room: usize, width: usize) -> Vec<usize> {
 
 /// Draws `count` different children of `place` from `q`, one after the other.
 fn drawn(ask: &mut Ask<'_>, place: Place, q: &Arc<Law>, count: usize, grown: &mut Vec<Place>) {
-    let depth = place.node.map_or(0, |node| ask.tree.depth(node));
-    let position = ask.context.len() + depth;
-    let mut taken: Vec<TokenId> = Vec::with_capacity(count);
-    for draw in 0..count {
-        let rest = match taken.as_slice() {
-            [] => Some(None),
-            taken => q.without(taken).map(Some),
-        };
-        let Some(rest) = rest else { return };
-        let given = rest.as_ref().unwrap_or(q);
-        let at = Draw { draw: draw as u32, ..Draw::at(Purpose::Draft, place.node) };
-        let (key, committed) = (ask.rule.key, ask.context.len() as u32);
-        let token = if ask.rule.method == Method::Coupled {
-            Coupled { key }.draw(at, position, given)
-        } else {
-            Independent { key, committed }.draw(at, position, given)
-        };
-        let survival = place.survival * given.prob(token) * REJECTED.powi(draw as i32);
-        match ask.tree.push(place.node, token, Origin::Drawn(Arc::clone(q))) {
-            Ok(node) => grown.push(Place { node: Some(node), survival }),
-            // Another source proposed it by rule: nothing drawn may stand beside that.
-            Err(_) => return,
-        }
-        taken.push(token);
-    }
+    let (key, committed) = (ask.rule.key, ask.context.len());
+    let mut coupled = Coupled { key };
+    let mut independent = Independent { key, committed: committed as u32 };
+    let draws: &mut dyn Draws<f64> =
+        if ask.rule.method == Method::Coupled { &mut coupled } else { &mut independent };
+    let nodes = ask.tree.draw(place.node, q, count, committed, draws);
+    grown.extend(nodes.into_iter().enumerate().map(|(before, node)| {
+        let drawn = q.prob(ask.tree.token(node));
+        let survival = place.survival * drawn * REJECTED.powi(before as i32);
+        Place { node: Some(node), survival }
+    }));
 }
 
 fn likeliest(
