@@ -61,6 +61,8 @@ test-oracle: model ## Compare with llama.cpp (own environment, fetches a model o
 .PHONY: test-torch
 test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own environments, several GB)
 	$(call environment,.venv-torch,tests/torch)
+	.venv-torch/bin/python $(PIP) dist/specdec_rs-*.whl
+	.venv-torch/bin/python $(PIP) --no-deps --force-reinstall dist/specdec_rs-*.whl
 	.venv-torch/bin/python -m pytest $(ORACLES) tests/torch
 
 .PHONY: lint

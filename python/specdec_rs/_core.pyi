@@ -2,12 +2,28 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, TypedDict, final
+from typing import Any, Literal, TypedDict, final
 
 from specdec_rs.params import SamplingParams
 from specdec_rs.speculative import SpeculativeConfig
 
-__all__ = ["Engine", "Request", "build_info", "machine_rates", "pass_costs"]
+__all__ = [
+    "Engine",
+    "Request",
+    "build_info",
+    "machine_rates",
+    "ngram",
+    "pass_costs",
+    "process_logits",
+    "sample",
+    "verify",
+]
+
+# A C-contiguous NumPy array of float16, float32 or float64 and two dimensions; uint16 stands for
+# bfloat16. Not named here, because NumPy is optional.
+_Rows = Any
+# Ascending token ids that the columns stand for, and the size of the vocabulary.
+_Columns = tuple[Sequence[int], int] | None
 
 class _Logprobs(TypedDict):
     """One emitted token in the model's raw law: log-softmax, place, and the likeliest tokens."""
@@ -105,6 +121,38 @@ def machine_rates(
     *, num_threads: int | None = None, level: str | None = None
 ) -> tuple[float, float]:
     """Read bandwidth in bytes per second, byte products with addition per second: of now."""
+
+def ngram(
+    context: Sequence[int], *, prompt_lookup_min: int, prompt_lookup_max: int, count: int
+) -> list[int]:
+    """Up to `count` tokens that followed the last occurrence of the end of `context`."""
+
+def process_logits(
+    logits: _Rows,
+    params: SamplingParams,
+    *,
+    prompt_token_ids: Sequence[int],
+    output_token_ids: Sequence[int],
+    eos_token_ids: Sequence[int],
+    bad_words: Sequence[Sequence[int]],
+) -> bytearray:
+    """The law after one row of logits, as the bytes of V float64."""
+
+def sample(probs: _Rows, *, seed: int, position: int, columns: _Columns = None) -> int:
+    """A token of a law (one row), by the noise of `coupled`."""
+
+def verify(
+    target_probs: _Rows,
+    draft_probs: _Rows,
+    draft_token_ids: Sequence[int],
+    parents: Sequence[int],
+    *,
+    method: str,
+    seed: int,
+    position: int,
+    columns: _Columns = None,
+) -> tuple[list[int], int]:
+    """Verify drafted tokens: those accepted and the one drawn after them, and how many were."""
 
 @final
 class Engine:

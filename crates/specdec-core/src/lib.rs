@@ -51,6 +51,7 @@ mod error;
 pub mod law;
 pub mod math;
 mod number;
+pub mod primitives;
 pub mod rng;
 pub mod row_ops;
 pub mod stats;

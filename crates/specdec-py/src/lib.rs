@@ -12,6 +12,7 @@ mod error;
 mod local;
 mod measure;
 mod params;
+mod primitives;
 mod request;
 
 use pyo3::prelude::*;
@@ -25,6 +26,8 @@ mod _core {
     use crate::engine::Engine;
     #[pymodule_export]
     use crate::measure::{machine_rates, pass_costs};
+    #[pymodule_export]
+    use crate::primitives::{ngram, process_logits, sample, verify};
     #[pymodule_export]
     use crate::request::Request;
 }

@@ -85,7 +85,7 @@ impl Ngram {
     }
 
     /// Extends `tree` by what followed earlier occurrences of the end of `context`.
-    fn extend(&mut self, context: &[TokenId], budget: Budget, tree: &mut DraftTree) {
+    pub fn extend(&mut self, context: &[TokenId], budget: Budget, tree: &mut DraftTree) {
         let ends = self.continuations(context, budget.depth);
         let mut last = vec![None; ends.len()];
         for level in 0..budget.depth {

@@ -1,0 +1,90 @@
+//! From a row of logits to the law of the next token.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
+use specdec_core::primitives::Rows;
+use specdec_core::row_ops::Scalar;
+use specdec_core::{History, Law, LawError, Processors, Sampling, Scratch};
+
+use super::array::Array;
+use crate::error::{ConfigError, LogitsError};
+
+/// The fields of `specdec_rs.SamplingParams` that decide a law.
+#[derive(FromPyObject)]
+pub(crate) struct LawParams {
+    temperature: f64,
+    top_k: u32,
+    top_p: f64,
+    min_p: f64,
+    repetition_penalty: f64,
+    frequency_penalty: f64,
+    presence_penalty: f64,
+    logit_bias: Option<BTreeMap<u32, f64>>,
+    allowed_token_ids: Option<Vec<u32>>,
+    min_tokens: usize,
+    stop_token_ids: Option<Vec<u32>>,
+}
+
+impl LawParams {
+    fn sampling(self, eos_token_ids: Vec<u32>, bad_words: Vec<Vec<u32>>) -> Sampling {
+        let mut end_token_ids = eos_token_ids;
+        end_token_ids.extend(self.stop_token_ids.unwrap_or_default());
+        Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            frequency_penalty: self.frequency_penalty,
+            presence_penalty: self.presence_penalty,
+            logit_bias: self.logit_bias.unwrap_or_default(),
+            allowed_token_ids: self.allowed_token_ids,
+            bad_words,
+            min_tokens: self.min_tokens,
+            end_token_ids,
+        }
+    }
+}
+
+/// The law of the token that follows prompt and output, as the bytes of V float64.
+#[pyfunction]
+#[pyo3(signature = (
+    logits, params, *, prompt_token_ids, output_token_ids, eos_token_ids, bad_words
+))]
+#[expect(clippy::needless_pass_by_value, reason = "Python's arguments")]
+pub(crate) fn process_logits<'py>(
+    py: Python<'py>,
+    logits: Array<'py>,
+    params: LawParams,
+    prompt_token_ids: Vec<u32>,
+    output_token_ids: Vec<u32>,
+    eos_token_ids: Vec<u32>,
+    bad_words: Vec<Vec<u32>>,
+) -> PyResult<Bound<'py, PyByteArray>> {
+    let numbers = logits.numbers()?;
+    let vocab = numbers.width();
+    let processors = Processors::new(&params.sampling(eos_token_ids, bad_words), vocab)
+        .map_err(|error| ConfigError::new_err(error.to_string()))?;
+    let law = py.detach(|| {
+        let mut history = History::new(&prompt_token_ids);
+        for &token in &output_token_ids {
+            history.push(token);
+        }
+        let mut values = Vec::new();
+        numbers.read(0, &mut values);
+        let row: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
+        let mut law = Law::one_hot(0);
+        let (mut ops, mut scratch) = (Scalar::default(), Scratch::default());
+        processors.law(&row, history.then(&[]), &mut ops, &mut scratch, &mut law).map(|()| law)
+    });
+    let law = law.map_err(|error: LawError| LogitsError::new_err(error.to_string()))?;
+    PyByteArray::new_with(py, vocab * size_of::<f64>(), |bytes| {
+        let (places, _) = bytes.as_chunks_mut();
+        for (token, weight) in law.iter() {
+            places[token as usize] = (weight / law.total()).to_ne_bytes();
+        }
+        Ok(())
+    })
+}
