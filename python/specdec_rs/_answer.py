@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from specdec_rs._core import Engine, Request
 from specdec_rs._prompts import Encoded
+from specdec_rs._stats import merged
 from specdec_rs.outputs import (
     CompletionOutput,
     Logprob,
@@ -17,29 +18,33 @@ from specdec_rs.outputs import (
 from specdec_rs.params import SamplingParams
 
 if TYPE_CHECKING:
-    from specdec_rs._core import _End, _Logprobs
+    from specdec_rs._core import _End, _Logprobs, _Step
 
 
 class Answer:
-    """One prompt's answer, filled step by step."""
+    """The answers to one prompt, `params.n` of them, filled step by step."""
 
     def __init__(
         self, engine: Engine, prompt: Encoded, params: SamplingParams, *, speculative: bool
     ) -> None:
-        self._request: Request = engine.submit(prompt.token_ids, params)
         self._engine = engine
         self._prompt = prompt
         self._params = params
         self._speculative = speculative
-        self._texts: list[str] = []
-        self._token_ids: list[int] = []
-        self._logprobs: list[dict[int, Logprob]] = []
-        self._cumulative = 0.0
+        self._samples: list[_Sample] = []
         self.output: RequestOutput | None = None
+        try:
+            for index in range(params.n):
+                request = engine.submit(prompt.token_ids, params, index)
+                self._samples.append(_Sample(engine, request, params, index))
+        except BaseException:
+            self.cancel()
+            raise
 
     def cancel(self) -> None:
         """Let the engine drop the request at its next step."""
-        self._request.cancel()
+        for sample in self._samples:
+            sample.request.cancel()
 
     def wait(self) -> RequestOutput:
         """All steps up to the end."""
@@ -48,50 +53,84 @@ class Answer:
         return self.output
 
     def step(self) -> StreamChunk:
-        """The next step; not to be called after the last one."""
-        step = self._request.next()
-        self._texts.append(step["text"])
-        self._token_ids += step["token_ids"]
-        for entry in step["logprobs"]:
-            self._cumulative += entry["logprob"]
-            self._logprobs.append(self._by_id(entry))
-        end = step["end"]
-        if end is not None:
-            self.output = self._finish(end)
+        """The next step of an answer that has not ended; not to be called after the last one."""
+        sample = next(sample for sample in self._samples if sample.end is None)
+        step = sample.step()
+        if all(sample.end is not None for sample in self._samples):
+            self.output = self._finish()
         return StreamChunk(
             text=step["text"],
             token_ids=step["token_ids"],
             from_draft=step["from_draft"],
-            finish_reason=end["finish_reason"] if end else None,
+            finish_reason=step["end"]["finish_reason"] if step["end"] else None,
             output=self.output,
         )
 
-    def _by_id(self, entry: _Logprobs) -> dict[int, Logprob]:
-        ranked = [(token, logprob, i + 1) for i, (token, logprob) in enumerate(entry["top"])]
-        ranked.append((entry["token"], entry["logprob"], entry["rank"]))
-        return {
-            token: Logprob(logprob, rank, self._engine.decode([token], skip_special=False))
-            for token, logprob, rank in ranked
-        }
-
-    def _finish(self, end: _End) -> RequestOutput:
-        asked = self._params.logprobs is not None
-        answer = CompletionOutput(
-            index=0,
-            text="".join(self._texts),
-            token_ids=self._token_ids,
-            cumulative_logprob=self._cumulative if asked else None,
-            logprobs=self._logprobs if asked else None,
-            finish_reason=end["finish_reason"],
-            stop_reason=self._stop_reason(end),
-        )
+    def _finish(self) -> RequestOutput:
+        ends = [sample.end for sample in self._samples if sample.end is not None]
+        heard = None
+        if self._params.prompt_logprobs is not None:
+            heard = [None, *(_by_id(self._engine, entry) for entry in ends[0]["prompt_logprobs"])]
         return RequestOutput(
-            request_id=str(self._request.id),
+            request_id=str(self._samples[0].request.id),
             prompt=self._prompt.text,
             prompt_token_ids=self._prompt.token_ids,
-            outputs=[answer],
+            outputs=[sample.output() for sample in self._samples],
             finished=True,
-            metrics=self._metrics(end),
+            metrics=self._metrics(ends),
+            prompt_logprobs=heard,
+        )
+
+    def _metrics(self, ends: list[_End]) -> RequestMetrics:
+        after_first = sum(len(sample.token_ids) - 1 for sample in self._samples)
+        time = max(end["generation_time"] for end in ends)
+        stats = [SpeculativeDecodingStats(**end["speculation"]) for end in ends]
+        return RequestMetrics(
+            queue_time_ms=min(end["queue_time"] for end in ends) * 1e3,
+            time_to_first_token_ms=min(end["time_to_first_token"] for end in ends) * 1e3,
+            generation_time_ms=time * 1e3,
+            mean_itl_ms=time * 1e3 / after_first if after_first else None,
+            tokens_per_second=after_first / time if after_first and time else None,
+            speculative_decoding=merged(stats) if self._speculative else None,
+        )
+
+
+class _Sample:
+    """One of the answers to a prompt."""
+
+    def __init__(
+        self, engine: Engine, request: Request, params: SamplingParams, index: int
+    ) -> None:
+        self.request = request
+        self.token_ids: list[int] = []
+        self.end: _End | None = None
+        self._engine = engine
+        self._params = params
+        self._index = index
+        self._texts: list[str] = []
+        self._logprobs: list[dict[int, Logprob]] = []
+        self._cumulative = 0.0
+
+    def step(self) -> _Step:
+        step = self.request.next()
+        self._texts.append(step["text"])
+        self.token_ids += step["token_ids"]
+        for entry in step["logprobs"]:
+            self._cumulative += entry["logprob"]
+            self._logprobs.append(_by_id(self._engine, entry))
+        self.end = step["end"]
+        return step
+
+    def output(self) -> CompletionOutput:
+        asked = self._params.logprobs is not None
+        return CompletionOutput(
+            index=self._index,
+            text="".join(self._texts),
+            token_ids=self.token_ids,
+            cumulative_logprob=self._cumulative if asked else None,
+            logprobs=self._logprobs if asked else None,
+            finish_reason=self.end["finish_reason"] if self.end else None,
+            stop_reason=self._stop_reason(self.end) if self.end else None,
         )
 
     def _stop_reason(self, end: _End) -> int | str | None:
@@ -101,15 +140,11 @@ class Answer:
             return token if self._params.ignore_eos else None
         return end["stop_text"] if token is None else token
 
-    def _metrics(self, end: _End) -> RequestMetrics:
-        after_first = len(self._token_ids) - 1
-        time = end["generation_time"]
-        stats = SpeculativeDecodingStats(**end["speculation"]) if self._speculative else None
-        return RequestMetrics(
-            queue_time_ms=end["queue_time"] * 1e3,
-            time_to_first_token_ms=end["time_to_first_token"] * 1e3,
-            generation_time_ms=time * 1e3,
-            mean_itl_ms=time * 1e3 / after_first if after_first else None,
-            tokens_per_second=after_first / time if after_first and time else None,
-            speculative_decoding=stats,
-        )
+
+def _by_id(engine: Engine, entry: _Logprobs) -> dict[int, Logprob]:
+    ranked = [(token, logprob, i + 1) for i, (token, logprob) in enumerate(entry["top"])]
+    ranked.append((entry["token"], entry["logprob"], entry["rank"]))
+    return {
+        token: Logprob(logprob, rank, engine.decode([token], skip_special=False))
+        for token, logprob, rank in ranked
+    }

@@ -59,6 +59,7 @@ class _End(TypedDict):
     queue_time: float
     time_to_first_token: float
     generation_time: float
+    prompt_logprobs: list[_Logprobs]
     speculation: _SpecStats
 
 class _Step(TypedDict):
@@ -202,8 +203,10 @@ class Engine:
         does not tell the control tokens of the template from those that a message mentions.
         """
 
-    def submit(self, prompt_token_ids: Sequence[int], params: SamplingParams) -> Request:
-        """Queue a prompt."""
+    def submit(
+        self, prompt_token_ids: Sequence[int], params: SamplingParams, sample: int = 0
+    ) -> Request:
+        """Queue a prompt for answer number `sample` to it."""
 
     def metrics(self, reset: bool) -> _Metrics:
         """Sums over all steps since the start; `reset` starts them anew."""

@@ -186,6 +186,8 @@ class LLM:
         else:
             encoded = _prompts.encode(self._engine, prompt)
         (params,) = _prompts.params_for(1, sampling_params)
+        if params.n > 1:
+            raise check.wrong("n", params.n, "1 for a stream; use generate for several answers")
         return TextStream(self._submit(encoded, params))
 
     def get_tokenizer(self) -> Tokenizer:

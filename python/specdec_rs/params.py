@@ -13,6 +13,8 @@ __all__ = ["SamplingParams"]
 
 # OpenAI's limit, which the engine keeps.
 MAX_LOGPROBS = 20
+# Each answer is a request of its own in the engine's queue.
+MAX_ANSWERS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +22,11 @@ class SamplingParams(Parameters):
     """How the tokens of one request are chosen, when it ends, and what is reported.
 
     Frozen; make a changed copy with `dataclasses.replace`. Every value is checked here, before
-    any model is touched; a bad one raises `ConfigError` (a `ValueError`). A parameter that this
-    version cannot honour raises `NotSupportedYetError` unless it stands at its default.
+    any model is touched; a bad one raises `ConfigError` (a `ValueError`).
 
     Attributes:
-        n: number of answers for the prompt.
+        n: number of answers for the prompt, at most 1024. With a seed they differ, and each is a
+            function of the seed and its index.
         temperature: 0 is greedy (the most likely token, lowest id on ties); otherwise logits are
             divided by it.
         top_p: keep the smallest set of most likely tokens whose mass reaches `top_p`; 1 is off.
@@ -38,18 +40,20 @@ class SamplingParams(Parameters):
         stop: strings that end the text; they are not part of it.
         stop_token_ids: token ids that end the text.
         ignore_eos: go on past the model's end token.
-        include_stop_str_in_output: leave the stop string at the end of the text.
-        skip_special_tokens: leave special tokens out of the text.
+        include_stop_str_in_output: leave the stop string (or the text of the stop token) at the end
+            of the text.
+        skip_special_tokens: leave special tokens out of the text; else their names are in it.
         presence_penalty: vLLM's meaning, -2 to 2.
         frequency_penalty: vLLM's meaning, -2 to 2.
         repetition_penalty: vLLM's meaning, above 0; 1 is off.
         logit_bias: token id to a number added to its logit.
         allowed_token_ids: only these tokens can be generated.
-        bad_words: words that are never generated.
+        bad_words: words that are never generated, at the beginning of a word or within one.
         logprobs: report the log-probability of each token and of this many most likely ones, at
             most 20 (raw log-softmax of the model, before temperature and filters).
-        prompt_logprobs: the same for the prompt's tokens.
-        prediction: text that the answer will resemble; a source of drafts, no change of law.
+        prompt_logprobs: the same for the prompt's tokens; the first has none.
+        prediction: text that the answer will resemble: prompt lookup looks there too. No change of
+            law; without prompt lookup, no effect.
     """
 
     n: int = 1
@@ -81,9 +85,9 @@ class SamplingParams(Parameters):
             raise check.wrong(
                 "min_tokens", self.min_tokens, f"at most max_tokens={self.max_tokens}"
             )
-        self._refuse_all_but(_SUPPORTED)
-        if self.logprobs == -1:
-            raise NotSupportedYetError("logprobs", -1, "ask for a number of most likely tokens")
+        for name in ("logprobs", "prompt_logprobs"):
+            if getattr(self, name) == -1:
+                raise NotSupportedYetError(name, -1, "ask for a number of most likely tokens")
 
     @property
     def greedy(self) -> bool:
@@ -108,7 +112,7 @@ def _logit_bias(name: str, value: object) -> dict[int, float]:
 
 
 _CHECKS: dict[str, Check] = {
-    "n": integer(1),
+    "n": integer(1, MAX_ANSWERS),
     "temperature": number(0),
     "top_p": number(0, 1, open_low=True),
     "top_k": _top_k,
@@ -131,19 +135,3 @@ _CHECKS: dict[str, Check] = {
     "prompt_logprobs": optional(integer(-1, MAX_LOGPROBS)),
     "prediction": optional(check.text),
 }
-
-# The parameters that reach the engine in this version.
-_SUPPORTED = frozenset(
-    {
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "seed",
-        "max_tokens",
-        "stop",
-        "stop_token_ids",
-        "ignore_eos",
-        "logprobs",
-    }
-)

@@ -39,6 +39,10 @@ GOOD: list[dict[str, Any]] = [
     {"seed": 2**64 - 1, "max_tokens": 1},
     {"stop": "x", "stop_token_ids": [0, 2**32 - 1], "ignore_eos": True},
     {"stop": ["a", "\n"], "logprobs": 0},
+    {"n": 2, "min_tokens": 1, "include_stop_str_in_output": True, "skip_special_tokens": False},
+    {"presence_penalty": 0.5, "frequency_penalty": -0.5, "repetition_penalty": 1.1},
+    {"logit_bias": {3: 1.0}, "allowed_token_ids": [1], "bad_words": ["x"]},
+    {"prompt_logprobs": 0, "prediction": "text"},
 ]
 
 
@@ -67,6 +71,7 @@ def test_frozen() -> None:
 
 BAD: list[tuple[str, Any]] = [
     ("n", 0),
+    ("n", 1025),
     ("n", True),
     ("n", 1.0),
     ("temperature", -0.1),
@@ -135,21 +140,7 @@ def test_every_field_has_a_bad_value() -> None:
     }
 
 
-NOT_YET: list[tuple[str, Any]] = [
-    ("n", 2),
-    ("min_tokens", 1),
-    ("include_stop_str_in_output", True),
-    ("skip_special_tokens", False),
-    ("presence_penalty", 0.5),
-    ("frequency_penalty", -0.5),
-    ("repetition_penalty", 1.1),
-    ("logit_bias", {3: 1.0}),
-    ("allowed_token_ids", [1]),
-    ("bad_words", ["x"]),
-    ("logprobs", -1),
-    ("prompt_logprobs", 0),
-    ("prediction", "text"),
-]
+NOT_YET: list[tuple[str, Any]] = [("logprobs", -1), ("prompt_logprobs", -1)]
 
 
 @pytest.mark.parametrize(("name", "value"), NOT_YET)

@@ -17,6 +17,8 @@ pub struct Limits {
     pub stop_token_ids: Vec<TokenId>,
     /// Texts that end the request; empty ones never match.
     pub stop: Vec<String>,
+    /// Whether the text of what ended the request, stop text or end token, is part of the output.
+    pub include_stop: bool,
 }
 
 /// Why a request ended, in the words of the API.
@@ -74,11 +76,14 @@ impl Acceptor {
     /// did. Once it has, nothing more is taken.
     ///
     /// In this order: an end token is kept, its text is not; a stop text is cut, its tokens are
-    /// kept; then the limits.
+    /// kept (both texts stay with [`Limits::include_stop`]); then the limits.
     pub fn accept(&mut self, token: TokenId, piece: &str) -> Option<&Finish> {
         if self.finish.is_none() {
             self.token_ids.push(token);
             if self.is_end(token) {
+                if self.limits.include_stop {
+                    self.text.push_str(piece);
+                }
                 self.stop(Stop::Token(token));
             } else {
                 self.append(piece);
@@ -148,7 +153,8 @@ impl Acceptor {
         self.text.push_str(piece);
         if let Some((start, stop)) = first_stop(&self.text, old, &self.limits.stop) {
             let stop = stop.to_owned();
-            self.text.truncate(start);
+            let kept = if self.limits.include_stop { stop.len() } else { 0 };
+            self.text.truncate(start + kept);
             self.stop(Stop::Text(stop));
         }
     }

@@ -30,7 +30,9 @@
 //! let (processors, history) = (Processors::new(&Sampling::greedy(), 4)?, History::new(&context));
 //! let rule = Rule { processors: &processors, history: &history, method: Method::Greedy, key };
 //! let budget = Budget { nodes: 3, depth: 3 };
-//! let mut asks = [Ask { id: 0, context: &context, budget, rule, tree: DraftTree::new() }];
+//! let mut asks = [Ask {
+//!     id: 0, context: &context, budget, prediction: &[], rule, tree: DraftTree::new(),
+//! }];
 //! Ngram::new(1, 3, 1)?.propose(&mut asks)?;
 //! let tree = &asks[0].tree;
 //! let tokens = (0..tree.len()).map(|node| tree.token(node)).collect();

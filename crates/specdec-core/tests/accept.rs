@@ -216,3 +216,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_ended_the_text_stays_when_asked_for() {
+    let included = Limits { include_stop: true, ..limits(&["stop"]) };
+    let mut acceptor = Acceptor::new(included.clone());
+    for (token, piece) in [(1, "a st"), (2, "op b")] {
+        acceptor.accept(token, piece);
+    }
+    assert_eq!(acceptor.take_text(), "a stop");
+    let mut acceptor = Acceptor::new(Limits { stop_token_ids: vec![5], ..included });
+    acceptor.accept(1, "a");
+    acceptor.accept(5, "<end>");
+    assert_eq!(acceptor.take_text(), "a<end>");
+}

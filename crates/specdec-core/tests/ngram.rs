@@ -17,7 +17,7 @@ fn propose(
         (Processors::new(&Sampling::greedy(), 1).expect("in range"), History::default());
     let rule = Rule { processors: &processors, history: &history, method: Method::Greedy, key };
     let budget = Budget { nodes, depth };
-    let mut asks = [Ask { id: 0, context, budget, rule, tree: DraftTree::new() }];
+    let mut asks = [Ask { id: 0, context, budget, prediction: &[], rule, tree: DraftTree::new() }];
     drafter.propose(&mut asks).expect("a rule does not fail");
     let [ask] = asks;
     ask.tree
@@ -153,4 +153,18 @@ fn a_small_budget_is_shared_between_the_continuations() {
     assert_eq!(tree.len(), 5);
     assert_eq!(path(4), [7, 8, 9]);
     assert_eq!(path(3), [3, 4]);
+}
+
+#[test]
+fn a_prediction_counts_as_said_before() {
+    let (processors, history) =
+        (Processors::new(&Sampling::greedy(), 1).expect("in range"), History::default());
+    let key = Key { seed: 0, sample: 0 };
+    let rule = Rule { processors: &processors, history: &history, method: Method::Greedy, key };
+    let budget = Budget { nodes: 3, depth: 3 };
+    let (context, prediction) = ([1, 2, 9, 4, 5], [3, 4, 5, 6, 7, 8]);
+    let tree = DraftTree::new();
+    let mut asks = [Ask { id: 0, context: &context, budget, prediction: &prediction, rule, tree }];
+    Ngram::new(2, 3, 1).expect("in range").propose(&mut asks).expect("a rule does not fail");
+    assert_eq!(paths(&asks[0].tree), [[6, 7, 8]]);
 }

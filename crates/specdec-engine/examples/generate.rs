@@ -18,12 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ids = tokenizer.encode(&prompt, Specials::Parse, tokenizer.add_bos());
     let params = SamplingParams {
         sampling: Sampling::greedy(),
-        seed: None,
         max_tokens: 100,
-        stop: Vec::new(),
-        stop_token_ids: Vec::new(),
-        ignore_eos: false,
-        logprobs: None,
+        ..SamplingParams::default()
     };
     let handle = engine.submit(ids, params)?;
     loop {

@@ -4,7 +4,7 @@
 //! dropped cancels its request at the next step border.
 
 use crate::error::EngineError;
-use crate::load::{ChatTemplate, Tokenizer};
+use crate::load::{ChatTemplate, Specials, Tokenizer};
 use crate::metrics::EngineMetrics;
 use crate::model::decoder::Decoder;
 use crate::ops::Memory;
@@ -14,7 +14,7 @@ use crate::sequence::{Sequence, Spec};
 use crate::speculate::Speculation;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use specdec_core::rng::{Key, philox};
-use specdec_core::{Drafter, Processors, TokenId};
+use specdec_core::{Drafter, Processors, Sampling, TokenId};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -149,15 +149,33 @@ impl Engine {
         params: SamplingParams,
     ) -> Result<Sequence, EngineError> {
         let seed = params.seed.unwrap_or_else(|| own_seed(self.seed, id));
-        let key = Key { seed, sample: 0 };
+        let key = Key { seed, sample: params.sample };
         let budget = self.speculation.as_ref().map(Speculation::budget);
         let method = Speculation::method(self.speculation.as_ref(), &params);
         let (context, arrival) = (self.max_model_len, Instant::now());
         // Rows that only pad the embedding table are no tokens: they never come out.
         let vocab = self.vocab.min(self.tokenizer.vocab_size());
-        let processors = Processors::new(&params.sampling, vocab)?;
+        let processors = Processors::new(&self.sampling(&params), vocab)?;
         let spec = Spec { id, params, processors, key, method, budget, context, arrival };
         Ok(Sequence::new(prompt, spec, &self.tokenizer))
+    }
+
+    /// The parameters of the law with the tokens behind words and ends.
+    fn sampling(&self, params: &SamplingParams) -> Sampling {
+        let mut sampling = params.sampling.clone();
+        for word in &params.bad_words {
+            for text in [word.trim_start().to_owned(), format!(" {}", word.trim_start())] {
+                let tokens = self.tokenizer.encode(&text, Specials::AsText, false);
+                if !sampling.bad_words.contains(&tokens) {
+                    sampling.bad_words.push(tokens);
+                }
+            }
+        }
+        sampling.end_token_ids.extend(&params.stop_token_ids);
+        if !params.ignore_eos {
+            sampling.end_token_ids.extend(self.tokenizer.end_ids());
+        }
+        sampling
     }
 
     fn check_prompt(&self, prompt: &[TokenId]) -> Result<(), EngineError> {

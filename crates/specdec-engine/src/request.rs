@@ -10,21 +10,55 @@ pub const MAX_LOGPROBS: usize = 20;
 /// How to sample one answer.
 #[derive(Clone, Debug)]
 pub struct SamplingParams {
-    /// What decides the law.
+    /// What decides the law. The engine adds the tokens of `bad_words`, and the end tokens that
+    /// `min_tokens` holds back.
     pub sampling: Sampling,
+    /// Texts that are never completed, at the beginning of a word or within one.
+    pub bad_words: Vec<String>,
     /// Seed of this request. With one, the text is a function of weights, prompt, parameters and
     /// seed only, with or without speculation.
     pub seed: Option<u64>,
+    /// Which of several answers to one prompt this is: with one seed, each has its own randomness.
+    pub sample: u32,
     /// Most tokens to generate, at least 1.
     pub max_tokens: usize,
-    /// Texts that end the answer; not part of it.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
     /// Tokens that end the answer, beside the model's own.
     pub stop_token_ids: Vec<TokenId>,
     /// Go on after the model's own end tokens.
     pub ignore_eos: bool,
+    /// Whether the text that ended the answer is part of it.
+    pub include_stop_str_in_output: bool,
+    /// Whether control tokens show nothing in the text (and not their names).
+    pub skip_special_tokens: bool,
     /// Report the log-probability of each token and of this many best alternatives.
     pub logprobs: Option<usize>,
+    /// The same for the tokens of the prompt, from the second on.
+    pub prompt_logprobs: Option<usize>,
+    /// Tokens that the answer is expected to resemble: drafts, and no change of law.
+    pub prediction: Vec<TokenId>,
+}
+
+impl Default for SamplingParams {
+    /// The model's own law, 256 tokens, nothing reported.
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::default(),
+            bad_words: Vec::new(),
+            seed: None,
+            sample: 0,
+            max_tokens: 256,
+            stop: Vec::new(),
+            stop_token_ids: Vec::new(),
+            ignore_eos: false,
+            include_stop_str_in_output: false,
+            skip_special_tokens: true,
+            logprobs: None,
+            prompt_logprobs: None,
+            prediction: Vec::new(),
+        }
+    }
 }
 
 impl SamplingParams {
@@ -45,10 +79,16 @@ impl SamplingParams {
         if let Some(&id) = self.stop_token_ids.iter().find(|&&id| id as usize >= vocab) {
             return refuse("stop_token_ids", id.to_string(), "ids inside the vocabulary");
         }
-        match self.logprobs {
-            Some(n) if n > MAX_LOGPROBS => refuse("logprobs", n.to_string(), "at most 20"),
-            _ => Ok(()),
+        if let Some(&id) = self.prediction.iter().find(|&&id| id as usize >= vocab) {
+            return refuse("prediction", id.to_string(), "ids inside the vocabulary");
         }
+        let reports = [("logprobs", self.logprobs), ("prompt_logprobs", self.prompt_logprobs)];
+        for (field, report) in reports {
+            if let Some(n) = report.filter(|&n| n > MAX_LOGPROBS) {
+                return refuse(field, n.to_string(), "at most 20");
+            }
+        }
+        Ok(())
     }
 }
 
@@ -70,6 +110,8 @@ pub struct Chunk {
 pub struct Completion {
     /// Why it ended.
     pub finish: Finish,
+    /// One entry per token of the prompt but the first, when the request asked.
+    pub prompt_logprobs: Vec<TokenLogprobs>,
     /// Times and speculation statistics.
     pub metrics: RequestMetrics,
 }

@@ -8,7 +8,7 @@ use specdec_core::rng::Key;
 use specdec_core::row_ops::Scalar;
 use specdec_core::{
     Acceptor, Budget, History, Law, Limits, Method, Processors, Rule, SpecStats, Step, TokenId,
-    logprobs,
+    TokenLogprobs, logprobs,
 };
 use std::time::Instant;
 
@@ -74,6 +74,7 @@ pub struct Sequence {
     acceptor: Acceptor,
     decoder: TextDecoder,
     chunk: Chunk,
+    prompt_logprobs: Vec<TokenLogprobs>,
     arrival: Instant,
     started: Option<Instant>,
     first_token: Option<Instant>,
@@ -88,6 +89,7 @@ impl Sequence {
             eos_token_ids: tokenizer.end_ids().to_vec(),
             ignore_eos: spec.params.ignore_eos,
             stop: spec.params.stop.clone(),
+            include_stop: spec.params.include_stop_str_in_output,
             context_left: spec.context - prompt.len(),
         };
         let nodes = spec.budget.map_or(0, |budget| budget.nodes);
@@ -107,6 +109,7 @@ impl Sequence {
             acceptor: Acceptor::new(limits),
             decoder: TextDecoder::new(),
             chunk: Chunk::default(),
+            prompt_logprobs: Vec::new(),
             arrival: spec.arrival,
             started: None,
             first_token: None,
@@ -184,12 +187,37 @@ impl Sequence {
         self.history.push(token);
         self.chunk.token_ids.push(token);
         self.chunk.num_from_draft += usize::from(from_draft);
-        let piece = self.decoder.push(tokenizer.token_bytes(token));
+        let skip_special = self.params.skip_special_tokens;
+        let piece = self.decoder.push(tokenizer.shown_bytes(token, skip_special));
         let ended = self.acceptor.accept(token, piece).is_some();
         if ended {
             self.acceptor.flush(self.decoder.flush());
         }
         Ok(!ended)
+    }
+
+    /// Whether the logits of the rows of its prompt are wanted.
+    pub(crate) fn reads_aloud(&self) -> bool {
+        self.params.prompt_logprobs.is_some() && self.cache.len() < self.prompt_len
+    }
+
+    /// Takes the logits after the known token at `position`, for the log-probability of the token
+    /// of the prompt that follows it.
+    pub(crate) fn hear(
+        &mut self,
+        position: usize,
+        row: &[f32],
+        scratch: &mut Scratch,
+    ) -> Result<(), EngineError> {
+        let next = position + 1;
+        if let Some(best) = self.params.prompt_logprobs
+            && next < self.prompt_len
+            && self.prompt_logprobs.len() < next
+        {
+            let (ops, weights) = (&mut scratch.ops, &mut scratch.weights);
+            self.prompt_logprobs.push(logprobs(row, self.tokens[next], best, ops, weights)?);
+        }
+        Ok(())
     }
 
     /// What this step added.
@@ -212,6 +240,7 @@ impl Sequence {
             generation_time: now - first,
             speculation: std::mem::take(&mut self.stats),
         };
-        Some(Completion { finish, metrics })
+        let prompt_logprobs = std::mem::take(&mut self.prompt_logprobs);
+        Some(Completion { finish, prompt_logprobs, metrics })
     }
 }

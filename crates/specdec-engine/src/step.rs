@@ -29,6 +29,8 @@ struct Share {
     tree: DraftTree,
     /// Whether the last known token is in the pass, so that a token can be drawn.
     draws: bool,
+    /// Whether all known tokens' logits are wanted.
+    aloud: bool,
     /// What may be drafted.
     budget: Budget,
 }
@@ -72,7 +74,7 @@ pub fn step(
     metrics: &mut EngineMetrics,
 ) -> Result<Vec<Progress>, EngineError> {
     let begin = Instant::now();
-    let mut shares = plan(decoder.limits().0, sequences);
+    let mut shares = plan(decoder.limits(), sequences);
     if let Some(drafter) = drafter.as_deref_mut()
         && propose(drafter, sequences, &mut shares).is_err()
     {
@@ -107,23 +109,29 @@ pub fn step(
     Ok(progress)
 }
 
-/// Who gets which rows: every decoding sequence its own first, prompts share what is left.
-fn plan(max_rows: usize, sequences: &[Sequence]) -> Vec<Share> {
-    let decoding: usize = sequences
-        .iter()
-        .filter(|seq| seq.missing().len() == 1)
-        .map(|seq| 1 + seq.draft_budget().nodes)
-        .sum();
+/// Who gets which rows: every decoding sequence its own first, prompts share what is left of the
+/// rows, and of the rows with logits where they report log-probabilities.
+fn plan((max_rows, max_logits): (usize, usize), sequences: &[Sequence]) -> Vec<Share> {
+    let decodes = |seq: &&Sequence| seq.missing().len() == 1;
+    let decoding: usize =
+        sequences.iter().filter(decodes).map(|seq| 1 + seq.draft_budget().nodes).sum();
+    let prompts = sequences.len() - sequences.iter().filter(decodes).count();
     let mut left = max_rows.saturating_sub(decoding);
+    let mut aloud = max_logits.saturating_sub(decoding + prompts);
     let share = |seq: &Sequence| {
         let known = seq.missing().len();
-        let missing = if known == 1 { 1 } else { known.min(left) };
+        let mut missing = if known == 1 { 1 } else { known.min(left) };
+        let aloud_now = known > 1 && seq.reads_aloud();
+        if aloud_now {
+            missing = missing.min(aloud + 1);
+            aloud -= missing.saturating_sub(1);
+        }
         let draws = missing == known;
         if known > 1 {
             left -= missing;
         }
         let budget = if known == 1 { seq.draft_budget() } else { Budget { nodes: 0, depth: 0 } };
-        Share { first: 0, missing, tree: DraftTree::new(), draws, budget }
+        Share { first: 0, missing, tree: DraftTree::new(), draws, aloud: aloud_now, budget }
     };
     sequences.iter().map(share).collect()
 }
@@ -140,7 +148,14 @@ fn propose(
     let ask = |&at: &usize| {
         let (seq, share) = (&sequences[at], &shares[at]);
         let context = &seq.tokens[..seq.cache.len() + share.missing];
-        Ask { id: seq.id, context, budget: share.budget, rule: seq.rule(), tree: DraftTree::new() }
+        Ask {
+            id: seq.id,
+            context,
+            budget: share.budget,
+            prediction: &seq.params.prediction,
+            rule: seq.rule(),
+            tree: DraftTree::new(),
+        }
     };
     let mut asks: Vec<Ask<'_>> = who.iter().map(ask).collect();
     let outcome = drafter.propose(&mut asks);
@@ -163,7 +178,7 @@ fn lay_out(sequences: &[Sequence], shares: &mut [Share]) -> Vec<Row> {
 fn push_rows(rows: &mut Vec<Row>, seq: usize, missing: &[u32], share: &Share) {
     for (i, &token) in missing.iter().enumerate() {
         let parent = i.checked_sub(1).map(|before| share.first + before);
-        let logits = share.draws && i + 1 == missing.len();
+        let logits = share.aloud || (share.draws && i + 1 == missing.len());
         rows.push(Row { token, seq, parent, logits, hidden: false });
     }
     let nodes = share.first + missing.len();
@@ -182,6 +197,11 @@ fn advance(
     scratch: &mut Scratch,
 ) -> (Progress, Vec<usize>) {
     let mut keep: Vec<usize> = (0..share.missing).collect();
+    if share.aloud
+        && let Err(error) = read_aloud(decoder, seq, share, scratch)
+    {
+        return (Progress::Failed(error), keep);
+    }
     if !share.draws {
         return (Progress::Running, keep);
     }
@@ -196,6 +216,18 @@ fn advance(
         Err(error) => Progress::Failed(error),
     };
     (progress, keep)
+}
+
+/// Reports the log-probabilities of the prompt's tokens in this pass.
+fn read_aloud(
+    decoder: &Decoder,
+    seq: &mut Sequence,
+    share: &Share,
+    scratch: &mut Scratch,
+) -> Result<(), EngineError> {
+    let start = seq.cache.len();
+    (0..share.missing)
+        .try_for_each(|i| seq.hear(start + i, logits(decoder, share.first + i), scratch))
 }
 
 fn check(

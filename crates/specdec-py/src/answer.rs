@@ -54,6 +54,7 @@ pub(crate) struct PyEnd {
     queue_time: f64,
     time_to_first_token: f64,
     generation_time: f64,
+    prompt_logprobs: Vec<PyLogprobs>,
     speculation: PySpecStats,
 }
 
@@ -76,6 +77,7 @@ impl From<Completion> for PyEnd {
             queue_time: end.metrics.queue_time.as_secs_f64(),
             time_to_first_token: end.metrics.time_to_first_token.as_secs_f64(),
             generation_time: end.metrics.generation_time.as_secs_f64(),
+            prompt_logprobs: end.prompt_logprobs.into_iter().map(Into::into).collect(),
             speculation: end.metrics.speculation.into(),
         }
     }

@@ -118,15 +118,24 @@ impl Engine {
         })
     }
 
-    /// Queue a prompt.
+    /// Queue a prompt for answer number `sample` to it.
+    #[pyo3(signature = (prompt_token_ids, params, sample = 0))]
     fn submit(
         &self,
         py: Python<'_>,
         prompt_token_ids: Vec<u32>,
         params: PySamplingParams,
+        sample: u32,
     ) -> PyResult<Request> {
-        let params = params.convert(self.0.max_model_len());
-        outside(py, || self.0.submit(prompt_token_ids, params)).map(Request::from)
+        let encode = |text: &str| {
+            self.0.check_prompt_bytes(text.len())?;
+            Ok(self.0.tokenizer().encode(text, Specials::AsText, false))
+        };
+        let submit = || {
+            let params = params.convert(sample, self.0.max_model_len(), encode)?;
+            self.0.submit(prompt_token_ids, params)
+        };
+        outside(py, submit).map(Request::from)
     }
 
     /// Sums over all steps; `reset` starts them anew.

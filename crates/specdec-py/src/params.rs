@@ -1,10 +1,11 @@
 //! The checked parameter classes of the Python package, read field by field.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use specdec_core::{Method, Sampling};
-use specdec_engine::{SamplingParams, Source, Speculation};
+use specdec_engine::{EngineError, SamplingParams, Source, Speculation};
 
 /// What the engine knows of `specdec_rs.SamplingParams`.
 #[derive(FromPyObject)]
@@ -19,22 +20,57 @@ pub(crate) struct PySamplingParams {
     stop_token_ids: Option<Vec<u32>>,
     ignore_eos: bool,
     logprobs: Option<usize>,
+    min_tokens: usize,
+    include_stop_str_in_output: bool,
+    skip_special_tokens: bool,
+    presence_penalty: f64,
+    frequency_penalty: f64,
+    repetition_penalty: f64,
+    logit_bias: Option<BTreeMap<u32, f64>>,
+    allowed_token_ids: Option<Vec<u32>>,
+    bad_words: Option<Vec<String>>,
+    prompt_logprobs: Option<usize>,
+    prediction: Option<String>,
 }
 
 impl PySamplingParams {
-    /// The engine's form, which the engine checks. No answer is longer than the `context`.
-    pub(crate) fn convert(self, context: usize) -> SamplingParams {
-        let (temperature, top_k) = (self.temperature, self.top_k);
-        let (top_p, min_p) = (self.top_p, self.min_p);
-        SamplingParams {
-            sampling: Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() },
+    /// The engine's form of answer number `sample`, which the engine checks. No answer is longer
+    /// than the `context`.
+    pub(crate) fn convert(
+        self,
+        sample: u32,
+        context: usize,
+        encode: impl FnOnce(&str) -> Result<Vec<u32>, EngineError>,
+    ) -> Result<SamplingParams, EngineError> {
+        let sampling = Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            frequency_penalty: self.frequency_penalty,
+            presence_penalty: self.presence_penalty,
+            logit_bias: self.logit_bias.unwrap_or_default(),
+            allowed_token_ids: self.allowed_token_ids,
+            min_tokens: self.min_tokens,
+            ..Sampling::default()
+        };
+        Ok(SamplingParams {
+            sampling,
+            bad_words: self.bad_words.unwrap_or_default(),
             seed: self.seed,
+            sample,
             max_tokens: self.max_tokens.map_or(context, |most| most.min(context)),
             stop: self.stop.unwrap_or_default(),
             stop_token_ids: self.stop_token_ids.unwrap_or_default(),
             ignore_eos: self.ignore_eos,
+            include_stop_str_in_output: self.include_stop_str_in_output,
+            skip_special_tokens: self.skip_special_tokens,
             logprobs: self.logprobs,
-        }
+            // The prompt is the same for every answer to it.
+            prompt_logprobs: self.prompt_logprobs.filter(|_| sample == 0),
+            prediction: self.prediction.as_deref().map(encode).transpose()?.unwrap_or_default(),
+        })
     }
 }
 

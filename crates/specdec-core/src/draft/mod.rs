@@ -38,6 +38,8 @@ pub struct Ask<'a> {
     pub context: &'a [TokenId],
     /// What the whole tree may hold; without depth or nodes, nothing is to be proposed.
     pub budget: Budget,
+    /// Tokens that the output is expected to resemble; often none.
+    pub prediction: &'a [TokenId],
     /// How its tokens are chosen.
     pub rule: Rule<'a>,
     /// The proposals. What other sources have put there stays as it is, in its order.

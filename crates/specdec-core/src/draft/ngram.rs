@@ -107,7 +107,13 @@ impl Ngram {
 impl Drafter for Ngram {
     fn propose(&mut self, asks: &mut [Ask<'_>]) -> Result<(), DraftError> {
         for ask in asks {
-            self.extend(ask.context, ask.budget, &mut ask.tree);
+            if ask.prediction.is_empty() {
+                self.extend(ask.context, ask.budget, &mut ask.tree);
+            } else {
+                // As if the prediction had been said before everything else.
+                let text = [ask.prediction, ask.context].concat();
+                self.extend(&text, ask.budget, &mut ask.tree);
+            }
         }
         Ok(())
     }

@@ -78,10 +78,8 @@ fn params(temperature: f64, seed: Option<u64>, max_tokens: usize) -> SamplingPar
         sampling: Sampling { temperature, ..Sampling::default() },
         seed,
         max_tokens,
-        stop: Vec::new(),
-        stop_token_ids: Vec::new(),
         ignore_eos: true,
-        logprobs: None,
+        ..SamplingParams::default()
     }
 }
 

@@ -144,10 +144,7 @@ impl Tokenizer {
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> String {
         let mut bytes = Vec::new();
         for &id in ids {
-            bytes.extend_from_slice(match self.vocab.kind(id) {
-                Some(TokenKind::Control) if !skip_special => self.vocab.piece(id),
-                _ => self.token_bytes(id),
-            });
+            bytes.extend_from_slice(self.shown_bytes(id, skip_special));
         }
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -158,6 +155,15 @@ impl Tokenizer {
         match self.vocab.kind(id) {
             Some(TokenKind::Normal | TokenKind::UserDefined) => self.vocab.piece(id),
             _ => &[],
+        }
+    }
+
+    /// What token `id` shows in an output: as [`Tokenizer::token_bytes`], and the names of control
+    /// tokens unless `skip_special` is set.
+    pub fn shown_bytes(&self, id: u32, skip_special: bool) -> &[u8] {
+        match self.vocab.kind(id) {
+            Some(TokenKind::Control) if !skip_special => self.vocab.piece(id),
+            _ => self.token_bytes(id),
         }
     }
 
