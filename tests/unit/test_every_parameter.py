@@ -41,7 +41,6 @@ VALUES: dict[str, Any] = {
 # What gives a parameter something to act on.
 BESIDE: dict[str, dict[str, Any]] = {
     "temperature": {"seed": 9},
-    "presence_penalty": {"max_tokens": 80},
     "min_tokens": {"stop_token_ids": list(range(3, 200))},
     "include_stop_str_in_output": {"stop": ["e", "a", "t"]},
     "skip_special_tokens": {"allowed_token_ids": [0, 1, 2, 70], "ignore_eos": True},
@@ -69,7 +68,7 @@ def asks() -> list[tuple[str, str, sd.SamplingParams]]:
         for base in ({"temperature": 0}, {"temperature": 1, "seed": 5}):
             given: dict[str, Any] = {
                 "ignore_eos": True,
-                "max_tokens": 24,
+                "max_tokens": 80,
                 **base,
                 **BESIDE.get(name, {}),
             }
