@@ -18,6 +18,11 @@ FORMATS = {
     "Q8_0": (6, [0]),
     "Q4_K": (3, [0, 2]),
     "Q6_K": (3, [208]),
+    "F16": (16, []),
+    "BF16": (16, []),
+    "Q4_0": (6, [0]),
+    "Q5_1": (6, [0, 2]),
+    "Q5_K": (3, [0, 2]),
 }
 SCALES = [0x0000, 0x8000, 0x0001, 0x83FF, 0x7BFF, 0xFBFF, 0x3C00]
 
@@ -26,8 +31,9 @@ def blocks(name: str, rng: np.random.Generator) -> np.ndarray:
     count, scales = FORMATS[name]
     kind = gguf.GGMLQuantizationType[name]
     _, size = gguf.GGML_QUANT_SIZES[kind]
-    if name == "F32":
-        return rng.standard_normal(count, np.float32).view(np.uint8).reshape(count, size)
+    if not scales:
+        numbers = rng.standard_normal((count, 1), np.float32)
+        return gguf.quantize(numbers, kind).view(np.uint8).reshape(count, size)
     raw = rng.integers(0, 256, (count, size), np.uint8)
     for at in scales:
         halves = (

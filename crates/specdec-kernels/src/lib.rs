@@ -33,7 +33,7 @@ pub use activation::{geglu, swiglu};
 pub use acts::{Acts, Forms};
 pub use attention::{Span, attention};
 pub use cpu::{Cpu, CpuError};
-pub use format::{Activation, Format, dequantise};
+pub use format::{Activation, Format, Target, dequantise};
 pub use kv::{KvError, KvStore, KvType, PAGE};
 pub use level::{Level, UnknownLevel};
 pub use linear::{Product, Store, linear};

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
-use crate::format::{F32, Format, Q4_1, Q4K, Q5_0, Q6K, Q8_0, Quant};
+use crate::format::{
+    BF16, F16, F32, Format, Q4_0, Q4_1, Q4K, Q5_0, Q5_1, Q5K, Q6K, Q8_0, Quant, Target, dequantise,
+    quantise,
+};
 use crate::layout::{Layout, ROWS};
 use crate::memory::Buffer;
 use crate::pool::PoolError;
@@ -20,32 +23,39 @@ pub struct Matrix {
     groups: Groups,
 }
 
-/// Panels one after the other, each a row of groups.
-pub(crate) enum Groups {
-    F32(Buffer<<F32 as Layout>::Group>),
-    Q4_1(Buffer<<Q4_1 as Layout>::Group>),
-    Q5_0(Buffer<<Q5_0 as Layout>::Group>),
-    Q8_0(Buffer<<Q8_0 as Layout>::Group>),
-    Q4K(Buffer<<Q4K as Layout>::Group>),
-    Q6K(Buffer<<Q6K as Layout>::Group>),
+/// Declares [`Groups`] and how they are packed.
+macro_rules! groups {
+    ($($name:ident)*) => {
+        /// Panels one after the other, each a row of groups.
+        pub(crate) enum Groups {
+            $($name(Buffer<<$name as Layout>::Group>),)*
+        }
+
+        impl Groups {
+            fn pack(cpu: &Cpu, source: &Source<'_>) -> Result<Groups, MatrixError> {
+                Ok(match source.format {
+                    $(Format::$name => Groups::$name(source.pack::<$name>(cpu)?),)*
+                })
+            }
+        }
+    };
 }
+groups!(F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4K Q5K Q6K);
 
 /// Evaluates an expression with a matrix's groups and the type of their format.
 macro_rules! by_groups {
     ($groups:expr, $name:ident: $quant:ident => $body:expr) => {
+        by_groups!(@ $groups, $name, $quant, $body,
+            F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4K Q5K Q6K)
+    };
+    (@ $groups:expr, $name:ident, $quant:ident, $body:expr, $($type:ident)*) => {
         match $groups {
-            $crate::matrix::Groups::F32($name) => by_groups!(@ F32, $quant, $body),
-            $crate::matrix::Groups::Q4_1($name) => by_groups!(@ Q4_1, $quant, $body),
-            $crate::matrix::Groups::Q5_0($name) => by_groups!(@ Q5_0, $quant, $body),
-            $crate::matrix::Groups::Q8_0($name) => by_groups!(@ Q8_0, $quant, $body),
-            $crate::matrix::Groups::Q4K($name) => by_groups!(@ Q4K, $quant, $body),
-            $crate::matrix::Groups::Q6K($name) => by_groups!(@ Q6K, $quant, $body),
+            $($crate::matrix::Groups::$type($name) => {
+                type $quant = $crate::format::$type;
+                $body
+            })*
         }
     };
-    (@ $type:ident, $quant:ident, $body:expr) => {{
-        type $quant = $crate::format::$type;
-        $body
-    }};
 }
 pub(crate) use by_groups;
 
@@ -127,24 +137,31 @@ impl Matrix {
         cols: usize,
         raw: &[u8],
     ) -> Result<Matrix, MatrixError> {
-        let block = format.block_len();
-        if cols == 0 || !cols.is_multiple_of(block) {
+        let groups = Groups::pack(cpu, &Source::check(format, rows, cols, raw)?)?;
+        Ok(Matrix { rows, cols, groups })
+    }
+
+    /// Packs a tensor as [`Matrix::pack`] does, its weights quantised once more to `to`. The rows of
+    /// one panel at a time exist in single precision.
+    ///
+    /// # Errors
+    /// As [`Matrix::pack`], and `Columns` as well if `cols` is no multiple of the target's block.
+    pub fn pack_as(
+        cpu: &Cpu,
+        format: Format,
+        rows: usize,
+        cols: usize,
+        raw: &[u8],
+        to: Target,
+    ) -> Result<Matrix, MatrixError> {
+        let source = Source::check(format, rows, cols, raw)?;
+        let (format, block) = (to.format(), to.format().block_len());
+        if !cols.is_multiple_of(block) {
             return Err(MatrixError::Columns { format, cols, block });
         }
-        let expected = format.row_bytes(cols).and_then(|bytes| bytes.checked_mul(rows));
-        let expected = expected.ok_or(MatrixError::Memory { format, rows, cols })?;
-        if raw.len() != expected {
-            let found = raw.len();
-            return Err(MatrixError::Length { format, rows, cols, found, expected });
-        }
-        let source = Source { format, rows, cols, raw };
-        let groups = match format {
-            Format::F32 => Groups::F32(source.pack::<F32>(cpu)?),
-            Format::Q4_1 => Groups::Q4_1(source.pack::<Q4_1>(cpu)?),
-            Format::Q5_0 => Groups::Q5_0(source.pack::<Q5_0>(cpu)?),
-            Format::Q8_0 => Groups::Q8_0(source.pack::<Q8_0>(cpu)?),
-            Format::Q4K => Groups::Q4K(source.pack::<Q4K>(cpu)?),
-            Format::Q6K => Groups::Q6K(source.pack::<Q6K>(cpu)?),
+        let groups = match to {
+            Target::Q4_0 => Groups::Q4_0(source.pack_as::<Q4_0>(cpu, to)?),
+            Target::Q8_0 => Groups::Q8_0(source.pack_as::<Q8_0>(cpu, to)?),
         };
         Ok(Matrix { rows, cols, groups })
     }
@@ -200,9 +217,60 @@ struct Source<'a> {
     raw: &'a [u8],
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn check(
+        format: Format,
+        rows: usize,
+        cols: usize,
+        raw: &'a [u8],
+    ) -> Result<Source<'a>, MatrixError> {
+        let block = format.block_len();
+        if cols == 0 || !cols.is_multiple_of(block) {
+            return Err(MatrixError::Columns { format, cols, block });
+        }
+        let expected = format.row_bytes(cols).and_then(|bytes| bytes.checked_mul(rows));
+        let expected = expected.ok_or(MatrixError::Memory { format, rows, cols })?;
+        if raw.len() != expected {
+            let found = raw.len();
+            return Err(MatrixError::Length { format, rows, cols, found, expected });
+        }
+        Ok(Source { format, rows, cols, raw })
+    }
+
     /// Packs panel by panel on all threads.
     fn pack<Q: Layout>(&self, cpu: &Cpu) -> Result<Buffer<Q::Group>, MatrixError> {
+        self.panels::<Q>(cpu, &|panel, groups| {
+            let rows = panel * ROWS..self.rows.min((panel + 1) * ROWS);
+            let row = self.format.row_bytes(self.cols).expect("checked");
+            let raw = &self.raw[rows.start * row..rows.end * row];
+            pack_panel::<Q>(raw, rows.len(), groups).map_err(|row| rows.start + row)
+        })
+    }
+
+    /// The same by way of single precision and `to`, whose type is `Q`.
+    fn pack_as<Q: Layout>(&self, cpu: &Cpu, to: Target) -> Result<Buffer<Q::Group>, MatrixError> {
+        let row = self.format.row_bytes(self.cols).expect("checked");
+        let quantised = to.format().row_bytes(self.cols).expect("checked");
+        self.panels::<Q>(cpu, &|panel, groups| {
+            let rows = panel * ROWS..self.rows.min((panel + 1) * ROWS);
+            let mut values = vec![0.0; rows.len() * self.cols];
+            let raw = &self.raw[rows.start * row..rows.end * row];
+            dequantise(self.format, raw, &mut values).expect("as many as there are");
+            if let Some(at) = values.iter().position(|x| !x.is_finite()) {
+                return Err(rows.start + at / self.cols);
+            }
+            let mut raw = vec![0; rows.len() * quantised];
+            quantise(cpu.level, to, &values, &mut raw);
+            pack_panel::<Q>(&raw, rows.len(), groups).map_err(|row| rows.start + row)
+        })
+    }
+
+    /// Fills every panel on all threads; `fill` gives the first damaged row of its panel.
+    fn panels<Q: Layout>(
+        &self,
+        cpu: &Cpu,
+        fill: &Fill<'_, Q::Group>,
+    ) -> Result<Buffer<Q::Group>, MatrixError> {
         let panels = self.rows.div_ceil(ROWS);
         let per_panel = Q::groups(self.cols);
         let room = panels.checked_mul(per_panel).and_then(|len| cpu.weights.room(len));
@@ -213,7 +281,7 @@ impl Source<'_> {
         cpu.pool.run(panels, &|panel| {
             // SAFETY: every tile takes its own panel.
             let groups = unsafe { parts.part(panel * per_panel..(panel + 1) * per_panel) };
-            if let Err(row) = self.pack_panel::<Q>(panel, groups) {
+            if let Err(row) = fill(panel, groups) {
                 damaged.fetch_min(row, Relaxed);
             }
         })?;
@@ -223,31 +291,33 @@ impl Source<'_> {
             row => Err(MatrixError::NotFinite { row }),
         }
     }
+}
 
-    /// Packs sixteen rows, or what is left of them; gives the first damaged row.
-    fn pack_panel<Q: Layout>(
-        &self,
-        panel: usize,
-        groups: &mut [MaybeUninit<Q::Group>],
-    ) -> Result<(), usize> {
-        let bytes = self.format.block_bytes();
-        let blocks = self.cols / Q::LEN;
-        let rows = panel * ROWS..self.rows.min((panel + 1) * ROWS);
-        let mut damaged = usize::MAX;
-        for (g, group) in groups.iter_mut().enumerate() {
-            let mut packed = Q::ZERO;
-            for row in rows.clone() {
-                for at in 0..Q::BLOCKS.min(blocks - g * Q::BLOCKS) {
-                    let start = (row * blocks + g * Q::BLOCKS + at) * bytes;
-                    let block = Q::read(&self.raw[start..start + bytes]);
-                    if !Q::finite(&block) {
-                        damaged = damaged.min(row);
-                    }
-                    Q::insert(&mut packed, at, row % ROWS, &block);
+/// Fills the groups of a panel, or gives its first damaged row.
+type Fill<'a, G> = dyn Fn(usize, &mut [MaybeUninit<G>]) -> Result<(), usize> + Sync + 'a;
+
+/// Packs up to sixteen rows of file bytes; gives the first damaged one.
+fn pack_panel<Q: Layout>(
+    raw: &[u8],
+    rows: usize,
+    groups: &mut [MaybeUninit<Q::Group>],
+) -> Result<(), usize> {
+    let bytes = Q::FORMAT.block_bytes();
+    let blocks = raw.len() / bytes / rows;
+    let mut damaged = usize::MAX;
+    for (g, group) in groups.iter_mut().enumerate() {
+        let mut packed = Q::ZERO;
+        for row in 0..rows {
+            for at in 0..Q::BLOCKS.min(blocks - g * Q::BLOCKS) {
+                let start = (row * blocks + g * Q::BLOCKS + at) * bytes;
+                let block = Q::read(&raw[start..start + bytes]);
+                if !Q::finite(&block) {
+                    damaged = damaged.min(row);
                 }
+                Q::insert(&mut packed, at, row, &block);
             }
-            group.write(packed);
         }
-        if damaged == usize::MAX { Ok(()) } else { Err(damaged) }
+        group.write(packed);
     }
+    if damaged == usize::MAX { Ok(()) } else { Err(damaged) }
 }

@@ -159,7 +159,7 @@ fn products_of_one_region_do_not_meet() {
 
 /// The activations as a product with `format` reads them: q and the scale of each value.
 fn quantised(format: Format, row: &[f32]) -> Vec<(f64, f64)> {
-    if format == Format::F32 {
+    if format.block_len() == 1 {
         return row.iter().map(|&x| (f64::from(x), 1.0)).collect();
     }
     let mut out = Vec::new();
@@ -196,9 +196,9 @@ fn parts(format: Format, raw: &[u8]) -> Vec<Vec<f32>> {
 fn roundings(format: Format, cols: usize) -> f64 {
     let blocks = cols / format.block_len();
     (match format {
-        Format::F32 => cols,
-        Format::Q4_1 | Format::Q5_0 | Format::Q8_0 => 2 * blocks,
-        Format::Q4K | Format::Q6K => 17 + blocks,
+        Format::F32 | Format::F16 | Format::BF16 => cols,
+        Format::Q4K | Format::Q5K | Format::Q6K => 17 + blocks,
+        _ => 2 * blocks,
     } + 5) as f64
 }
 

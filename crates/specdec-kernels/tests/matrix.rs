@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Kind, Random, raw, scales};
-use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
+use specdec_kernels::{Cpu, Format, Matrix, MatrixError, Target, dequantise};
 
 const KINDS: [Kind; 5] =
     [Kind::Ordinary, Kind::Extreme(0x00), Kind::Extreme(0x7f), Kind::Extreme(0x80), Kind::Tiny];
@@ -81,6 +81,8 @@ fn damaged_scales_and_weights_are_refused_with_their_row() {
         let good = raw(format, Kind::Ordinary, rows * blocks, &mut random);
         let damage: Vec<(usize, &[u8])> = match format {
             Format::F32 => vec![(0, &[0, 0, 0x80, 0x7f]), (0, &[1, 0, 0xc0, 0xff])],
+            Format::F16 => vec![(0, &[0x00, 0x7c]), (0, &[0x01, 0xfe])],
+            Format::BF16 => vec![(0, &[0x80, 0x7f]), (0, &[0xc1, 0xff])],
             _ => scales(format)
                 .iter()
                 .flat_map(|&at| [(at, &[0x00, 0x7c][..]), (at, &[0x01, 0xfe]), (at, &[0, 0xfc])])
@@ -120,4 +122,43 @@ fn wrong_shapes_are_refused() {
     assert!(error(usize::MAX, 0, 0).is_some());
     assert!(error(usize::MAX, 64, 80).is_some());
     assert!(error(2, usize::MAX - 31, 80).is_some());
+}
+
+#[test]
+fn weights_quantised_at_load_lie_near_those_of_the_file() {
+    let (cpu, mut random) = (cpu(), Random(5));
+    for (target, step) in [(Target::Q8_0, 1.0 / 127.0), (Target::Q4_0, 1.0 / 6.0)] {
+        for format in [Format::F32, Format::BF16, Format::Q8_0, Format::Q6K] {
+            let (rows, cols) = (35, 512);
+            let raw = raw(format, Kind::Ordinary, rows * cols / format.block_len(), &mut random);
+            let matrix = Matrix::pack_as(&cpu, format, rows, cols, &raw, target).unwrap();
+            assert_eq!((matrix.rows(), matrix.cols()), (rows, cols));
+            assert_eq!(matrix.format(), target.format());
+            let mut file = vec![0.0; rows * cols];
+            dequantise(format, &raw, &mut file).unwrap();
+            for (row, file) in file.chunks(cols).enumerate() {
+                let mut found = vec![0.0; cols];
+                matrix.dequantise_row(row, &mut found);
+                for (file, found) in file.chunks(32).zip(found.chunks(32)) {
+                    let largest = file.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+                    let near = |(x, y): (&f32, &f32)| (x - y).abs() <= step * largest;
+                    assert!(file.iter().zip(found).all(near), "{format} to {target:?}, row {row}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_quantised_is_refused() {
+    let cpu = cpu();
+    let error = |cols: usize, raw: &[u8]| {
+        Matrix::pack_as(&cpu, Format::F32, 2, cols, raw, Target::Q8_0).err().map(|e| e.to_string())
+    };
+    assert_eq!(error(32, &[0; 256]), None);
+    assert!(error(48, &[0; 384]).unwrap().contains("no whole blocks of Q8_0"));
+    assert!(error(32, &[0; 255]).unwrap().contains("256 bytes, 255 were given"));
+    let mut raw = [0; 256];
+    raw[128 + 12..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    assert!(error(32, &raw).unwrap().contains("row 1"));
 }

@@ -4,38 +4,57 @@
 //! numbers they mean. Block formats: `ggml-common.h` of ggml; values: the `gguf` Python package.
 
 mod dense;
+pub(crate) mod q4_0;
 pub(crate) mod q4_1;
 pub(crate) mod q4_k;
 pub(crate) mod q5_0;
+pub(crate) mod q5_1;
+mod q5_k;
 pub(crate) mod q6_k;
 pub(crate) mod q8_0;
+mod quantise;
 
 use std::fmt;
 
 use crate::matrix::MatrixError;
 
-pub(crate) use dense::F32;
+pub(crate) use dense::{BF16, F16, F32};
+pub(crate) use q4_0::Q4_0;
 pub(crate) use q4_1::Q4_1;
 pub(crate) use q4_k::Q4K;
 pub(crate) use q5_0::Q5_0;
+pub(crate) use q5_1::Q5_1;
+pub(crate) use q5_k::Q5K;
 pub(crate) use q6_k::Q6K;
 pub(crate) use q8_0::Q8_0;
+pub use quantise::Target;
+pub(crate) use quantise::quantise;
 
 /// How a tensor's numbers are stored.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub enum Format {
     /// IEEE single precision.
     F32,
+    /// IEEE half precision.
+    F16,
+    /// Blocks of 32: d * (q - 8), q of 4 bits.
+    Q4_0,
     /// Blocks of 32: d * q + m, q of 4 bits.
     Q4_1,
     /// Blocks of 32: d * (q - 16), q of 5 bits.
     Q5_0,
+    /// Blocks of 32: d * q + m, q of 5 bits.
+    Q5_1,
     /// Blocks of 32: d * q, q of 8 bits, signed.
     Q8_0,
     /// Blocks of 256: d * s * q - m * t per 32, q of 4 bits, s and t of 6 bits.
     Q4K,
+    /// Blocks of 256: d * s * q - m * t per 32, q of 5 bits, s and t of 6 bits.
+    Q5K,
     /// Blocks of 256: d * s * (q - 32) per 16, q of 6 bits, s of 8 bits, signed.
     Q6K,
+    /// The upper half of IEEE single precision.
+    BF16,
 }
 
 /// The form of activations that a product with a format reads.
@@ -49,28 +68,54 @@ pub enum Activation {
     Int8x256,
 }
 
+/// Evaluates an expression with the type of a format that is known at run time.
+macro_rules! by_format {
+    ($format:expr, $quant:ident => $body:expr) => {
+        by_format!(@ $format, $quant, $body, F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4K Q5K Q6K)
+    };
+    (@ $format:expr, $quant:ident, $body:expr, $($type:ident)*) => {
+        match $format {
+            $($crate::format::Format::$type => {
+                type $quant = $crate::format::$type;
+                $body
+            })*
+        }
+    };
+}
+
 impl Format {
     /// Every format, in the order of its GGUF number.
-    pub const ALL: [Format; 6] =
-        [Format::F32, Format::Q4_1, Format::Q5_0, Format::Q8_0, Format::Q4K, Format::Q6K];
+    pub const ALL: [Format; 11] = [
+        Format::F32,
+        Format::F16,
+        Format::Q4_0,
+        Format::Q4_1,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::Q8_0,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+        Format::BF16,
+    ];
 
     /// Weights in a block.
     pub fn block_len(self) -> usize {
-        match self {
-            Format::F32 => 1,
-            Format::Q4_1 | Format::Q5_0 | Format::Q8_0 => 32,
-            Format::Q4K | Format::Q6K => 256,
-        }
+        by_format!(self, Q => Q::LEN)
     }
 
     /// Bytes of a block.
     pub fn block_bytes(self) -> usize {
         match self {
             Format::F32 => 4,
+            Format::F16 | Format::BF16 => 2,
+            Format::Q4_0 => 18,
             Format::Q4_1 => 20,
             Format::Q5_0 => 22,
+            Format::Q5_1 => 24,
             Format::Q8_0 => 34,
             Format::Q4K => 144,
+            Format::Q5K => 176,
             Format::Q6K => 210,
         }
     }
@@ -79,11 +124,16 @@ impl Format {
     pub fn to_ggml(self) -> u32 {
         match self {
             Format::F32 => 0,
+            Format::F16 => 1,
+            Format::Q4_0 => 2,
             Format::Q4_1 => 3,
             Format::Q5_0 => 6,
+            Format::Q5_1 => 7,
             Format::Q8_0 => 8,
             Format::Q4K => 12,
+            Format::Q5K => 13,
             Format::Q6K => 14,
+            Format::BF16 => 30,
         }
     }
 
@@ -101,9 +151,9 @@ impl Format {
     /// The form of activations that a product with this format reads.
     pub fn activation(self) -> Activation {
         match self {
-            Format::F32 => Activation::F32,
-            Format::Q4_1 | Format::Q5_0 | Format::Q8_0 => Activation::Int8x32,
-            Format::Q4K | Format::Q6K => Activation::Int8x256,
+            Format::F32 | Format::F16 | Format::BF16 => Activation::F32,
+            Format::Q4K | Format::Q5K | Format::Q6K => Activation::Int8x256,
+            _ => Activation::Int8x32,
         }
     }
 }
@@ -112,10 +162,15 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Format::F32 => "F32",
+            Format::F16 => "F16",
+            Format::BF16 => "BF16",
+            Format::Q4_0 => "Q4_0",
             Format::Q4_1 => "Q4_1",
             Format::Q5_0 => "Q5_0",
+            Format::Q5_1 => "Q5_1",
             Format::Q8_0 => "Q8_0",
             Format::Q4K => "Q4_K",
+            Format::Q5K => "Q5_K",
             Format::Q6K => "Q6_K",
         })
     }
@@ -137,24 +192,6 @@ pub(crate) trait Quant: 'static {
 
     /// Whether every scale (or weight) is a finite number.
     fn finite(block: &Self::Block) -> bool;
-}
-
-/// Evaluates an expression with the type of a format that is known at run time.
-macro_rules! by_format {
-    ($format:expr, $quant:ident => $body:expr) => {
-        match $format {
-            $crate::format::Format::F32 => by_format!(@ F32, $quant, $body),
-            $crate::format::Format::Q4_1 => by_format!(@ Q4_1, $quant, $body),
-            $crate::format::Format::Q5_0 => by_format!(@ Q5_0, $quant, $body),
-            $crate::format::Format::Q8_0 => by_format!(@ Q8_0, $quant, $body),
-            $crate::format::Format::Q4K => by_format!(@ Q4K, $quant, $body),
-            $crate::format::Format::Q6K => by_format!(@ Q6K, $quant, $body),
-        }
-    };
-    (@ $type:ident, $quant:ident, $body:expr) => {{
-        type $quant = $crate::format::$type;
-        $body
-    }};
 }
 
 /// De-quantises whole blocks as the file holds them, bit for bit as ggml does.
@@ -192,6 +229,13 @@ fn is_finite(bits: u16) -> bool {
     bits & 0x7c00 != 0x7c00
 }
 
+/// Adds the fifth bits to codes of four: bit k of the little-endian word belongs to code k.
+fn fifth_bits(word: &[u8], codes: &mut [u8; 32]) {
+    for (k, code) in codes.iter_mut().enumerate() {
+        *code |= (word[k / 8] >> (k % 8) & 1) << 4;
+    }
+}
+
 /// Splits bytes into codes of 4 bits: low halves first, then high halves.
 fn nibbles(bytes: &[u8], codes: &mut [u8]) {
     let (low, high) = codes.split_at_mut(bytes.len());
@@ -210,7 +254,7 @@ mod tests {
         for format in Format::ALL {
             assert_eq!(Format::from_ggml(format.to_ggml()), Some(format));
         }
-        assert_eq!(Format::from_ggml(1), None);
+        assert_eq!(Format::from_ggml(9), None);
     }
 
     #[test]

@@ -28,19 +28,25 @@ fn scales_and_offsets(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
     (scales, offsets)
 }
 
+/// A block of codes of 4 bits; `head` is d, m, scales and offsets, `low` the codes.
+pub(super) fn block(head: &[u8], low: &[u8]) -> Block {
+    let (scales, offsets) = scales_and_offsets(&head[4..]);
+    let mut codes = [[0; 32]; 8];
+    let pairs = codes.as_chunks_mut::<2>().0.iter_mut();
+    for (pair, bytes) in pairs.zip(low.chunks_exact(32)) {
+        nibbles(bytes, pair.as_flattened_mut());
+    }
+    Block { d: half(head, 0), m: half(head, 2), scales, offsets, codes }
+}
+
 impl Quant for Q4K {
     const FORMAT: Format = Format::Q4K;
     const LEN: usize = 256;
     type Block = Block;
 
     fn read(raw: &[u8]) -> Block {
-        let (scales, offsets) = scales_and_offsets(&raw[4..16]);
-        let mut codes = [[0; 32]; 8];
-        let pairs = codes.as_chunks_mut::<2>().0.iter_mut();
-        for (pair, bytes) in pairs.zip(raw[16..144].chunks_exact(32)) {
-            nibbles(bytes, pair.as_flattened_mut());
-        }
-        Block { d: half(raw, 0), m: half(raw, 2), scales, offsets, codes }
+        let (head, codes) = raw.split_at(16);
+        block(head, codes)
     }
 
     fn values(block: &Block, out: &mut [f32]) {

@@ -1,7 +1,7 @@
 //! Q5_0: d (half), 4 bytes with the fifth bits, 16 bytes with the low four bits as in Q4_1.
 //! Value: d * (code - 16).
 
-use super::{Format, Quant, float, half, is_finite, nibbles};
+use super::{Format, Quant, fifth_bits, float, half, is_finite, nibbles};
 
 /// The format as a type.
 pub(crate) struct Q5_0;
@@ -20,10 +20,7 @@ impl Quant for Q5_0 {
     fn read(raw: &[u8]) -> Block {
         let mut codes = [0; 32];
         nibbles(&raw[6..22], &mut codes);
-        let fifth = u32::from_le_bytes([raw[2], raw[3], raw[4], raw[5]]);
-        for (k, code) in codes.iter_mut().enumerate() {
-            *code |= ((fifth >> k & 1) << 4) as u8;
-        }
+        fifth_bits(&raw[2..6], &mut codes);
         Block { d: half(raw, 0), codes }
     }
 

@@ -2,16 +2,19 @@
 //!
 //! Sixteen rows of a matrix make a panel; an output element is a SIMD lane. A panel is a sequence
 //! of groups along the columns (64 of them for formats with blocks of 32, 256 for K-quants, 1 for
-//! F32), and a group holds, in the order in which a kernel reads it, first the scales of its
+//! dense ones), and a group holds, in the order in which a kernel reads it, first the scales of its
 //! sixteen rows, then their codes. Codes stand as `[u8; 64]`: four consecutive columns of row 0,
 //! of row 1, .. of row 15, which is one operand of an integer dot product. Signed codes are stored
 //! with an offset, so that all are unsigned.
 
 mod codes;
 pub(crate) mod dense;
+pub(crate) mod q4_0;
 pub(crate) mod q4_1;
 pub(crate) mod q4_k;
 pub(crate) mod q5_0;
+pub(crate) mod q5_1;
+pub(crate) mod q5_k;
 pub(crate) mod q6_k;
 pub(crate) mod q8_0;
 

@@ -13,11 +13,18 @@ use crate::format::{Q4K, q4_k::Block};
 #[derive(Copy, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Group {
+    pub(crate) head: Head,
+    pub(crate) codes: [[[u8; 64]; 4]; 8],
+}
+
+/// Everything but the codes; Q5_K has the same.
+#[derive(Copy, Clone)]
+#[repr(C)]
+pub(crate) struct Head {
     pub(crate) d: [u16; ROWS],
     pub(crate) m: [u16; ROWS],
     pub(crate) high: [u8; 64],
     pub(crate) low: [[u8; 64]; 2],
-    pub(crate) codes: [[[u8; 64]; 4]; 8],
 }
 
 /// Where the scale and the offset of a sub-block stand: vector and byte.
@@ -25,7 +32,30 @@ fn place(row: usize, j: usize) -> (usize, usize) {
     (j / 4, j / 2 % 2 * 32 + 2 * row + j % 2)
 }
 
-impl Group {
+impl Head {
+    pub(super) const ZERO: Head =
+        Head { d: [0; ROWS], m: [0; ROWS], high: [0; 64], low: [[0; 64]; 2] };
+
+    /// Takes all but the codes of a block.
+    pub(super) fn insert(&mut self, row: usize, block: &Block) {
+        self.d[row] = block.d;
+        self.m[row] = block.m;
+        for j in 0..8 {
+            self.put(row, j, block.scales[j], block.offsets[j]);
+        }
+    }
+
+    /// Gives them back, with these codes.
+    pub(super) fn extract(&self, row: usize, codes: [[u8; 32]; 8]) -> Block {
+        Block {
+            d: self.d[row],
+            m: self.m[row],
+            scales: std::array::from_fn(|j| self.get(row, j).0),
+            offsets: std::array::from_fn(|j| self.get(row, j).1),
+            codes,
+        }
+    }
+
     fn put(&mut self, row: usize, j: usize, scale: u8, offset: u8) {
         let (half, byte) = place(row, j);
         self.low[half][byte] = scale & 15 | offset << 4;
@@ -43,34 +73,20 @@ impl Group {
 impl Layout for Q4K {
     type Group = Group;
     const BLOCKS: usize = 1;
-    const ZERO: Group = Group {
-        d: [0; ROWS],
-        m: [0; ROWS],
-        high: [0; 64],
-        low: [[0; 64]; 2],
-        codes: [[[0; 64]; 4]; 8],
-    };
+    const ZERO: Group = Group { head: Head::ZERO, codes: [[[0; 64]; 4]; 8] };
 
     fn insert(group: &mut Group, _: usize, row: usize, block: &Block) {
-        group.d[row] = block.d;
-        group.m[row] = block.m;
-        for j in 0..8 {
-            group.put(row, j, block.scales[j], block.offsets[j]);
-            put_nibbles(&mut group.codes[j], row, &block.codes[j]);
+        group.head.insert(row, block);
+        for (vectors, codes) in group.codes.iter_mut().zip(&block.codes) {
+            put_nibbles(vectors, row, codes);
         }
     }
 
     fn extract(group: &Group, _: usize, row: usize) -> Block {
         let mut codes = [[0; 32]; 8];
-        for (j, codes) in codes.iter_mut().enumerate() {
-            get_nibbles(&group.codes[j], row, codes);
+        for (vectors, codes) in group.codes.iter().zip(&mut codes) {
+            get_nibbles(vectors, row, codes);
         }
-        Block {
-            d: group.d[row],
-            m: group.m[row],
-            scales: std::array::from_fn(|j| group.get(row, j).0),
-            offsets: std::array::from_fn(|j| group.get(row, j).1),
-            codes,
-        }
+        group.head.extract(row, codes)
     }
 }

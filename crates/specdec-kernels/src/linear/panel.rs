@@ -9,8 +9,10 @@ use crate::level::{Kernel, Level};
 use crate::simd::{Simd, prefetch};
 
 /// Rows that share one unpacking of the weights; more go in several passes over a panel, which is
-/// then in the cache.
-const PASS: usize = 8;
+/// then in the cache. Where registers are few, sums of more rows than 8 would live in memory.
+fn most(level: Level) -> usize {
+    if level == Level::Avx512 { 16 } else { 8 }
+}
 
 /// From this many rows on, a group takes so long that the machine's own look-ahead falls behind;
 /// with fewer, a second one beside it only takes slots.
@@ -26,6 +28,21 @@ pub(super) fn ahead<const R: usize, T>(weights: &T) {
         prefetch(std::ptr::from_ref(weights).wrapping_byte_add(PREFETCH_BYTES));
     }
 }
+
+/// Runs a body for every one of `R` rows. The compiler mixes the work of all rows that it sees; of
+/// more than 8 it would keep sums in memory and shuffle them about, so it is shown four at a time.
+macro_rules! each_row {
+    ($r:ident in $rows:ident, $body:block) => {
+        if $rows > 8 {
+            for four in 0..std::hint::black_box($rows / 4) {
+                for $r in 4 * four..4 * four + 4 $body
+            }
+        } else {
+            for $r in 0..$rows $body
+        }
+    };
+}
+pub(super) use each_row;
 
 /// How a format's groups are multiplied: all that formats differ in.
 pub(super) trait Dot: Layout {
@@ -53,51 +70,66 @@ pub(super) fn multiply<Q: Dot>(
     groups: &[Q::Group],
     job: &Job<'_>,
 ) {
+    let most = most(level);
     // With several passes, each panel meets all of its rows while it is hot.
-    let span = if rows <= PASS { panels.len() } else { 1 };
+    let span = if rows <= most { panels.len() } else { 1 };
     let per_panel = groups.len() / panels.len();
     for (i, groups) in groups.chunks(span * per_panel).enumerate() {
         let first = panels.start + i * span;
-        for row in (0..rows).step_by(PASS) {
-            macro_rules! pass {
-                ($($r:literal)*) => {
-                    match PASS.min(rows - row) {
-                        $($r => level.run(Pass::<Q, $r> { acts, row, first, per_panel, groups, job }),)*
-                        _ => unreachable!("a pass has at most {PASS} rows"),
-                    }
-                };
-            }
-            pass!(1 2 3 4 5 6 7 8);
+        for row in (0..rows).step_by(most) {
+            let rows = row..rows.min(row + most);
+            pass::<Q>(level, &Tiles { acts, rows, first, per_panel, groups, job });
         }
     }
 }
 
-/// `R` rows against some panels.
-struct Pass<'a, Q: Dot, const R: usize> {
+/// One pass, compiled for its number of rows; above 8 only for multiples of four, others counting
+/// their last row several times.
+fn pass<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
+    macro_rules! compiled {
+        ($($r:literal)*) => {
+            match tiles.rows.len() {
+                $(r if r <= $r => level.run(Pass::<Q, $r>(tiles)),)*
+                rows => unreachable!("a pass has at most 16 rows, not {rows}"),
+            }
+        };
+    }
+    compiled!(1 2 3 4 5 6 7 8 12 16);
+}
+
+/// Some rows against some panels.
+struct Tiles<'a, Q: Dot> {
     acts: &'a Acts,
-    row: usize,
+    rows: Range<usize>,
     first: usize,
     per_panel: usize,
     groups: &'a [Q::Group],
     job: &'a Job<'a>,
 }
 
+/// A pass of `R` rows.
+struct Pass<'a, Q: Dot, const R: usize>(&'a Tiles<'a, Q>);
+
 impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
     type Output = ();
 
+    const WIDE: bool = R > 8;
+
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        let Tiles { acts, rows, first, per_panel, groups, job } = self.0;
+        let last = rows.end - 1;
         let x: [&[Q::X]; R] =
-            std::array::from_fn(|r| &Q::activations(self.acts, self.row + r)[..self.per_panel]);
-        for (i, groups) in self.groups.chunks_exact(self.per_panel).enumerate() {
+            std::array::from_fn(|r| &Q::activations(acts, last.min(rows.start + r))[..*per_panel]);
+        for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {
             let mut acc = [s.zero(); R];
             for (g, group) in groups.iter().enumerate() {
                 Q::dot(s, group, &std::array::from_fn(|r| &x[r][g]), &mut acc);
             }
-            for (r, value) in acc.into_iter().enumerate() {
+            for (row, value) in rows.clone().zip(acc) {
                 // SAFETY: this tile owns its panels, and each row is stored once.
-                let (out, bias) = unsafe { self.job.part(self.row + r, self.first + i) };
-                store(s, value, out, bias, self.job.store);
+                let (out, bias) = unsafe { job.part(row, first + i) };
+                store(s, value, out, bias, job.store);
             }
         }
     }

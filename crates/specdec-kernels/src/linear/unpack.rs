@@ -1,6 +1,6 @@
 //! Codes from memory to operands: unsigned bytes, four columns of sixteen rows each.
 
-use crate::layout::{q4_k, q6_k::Sub};
+use crate::layout::{q4_k::Head, q6_k::Sub};
 use crate::simd::Simd;
 
 /// Half bytes of 32 columns.
@@ -9,6 +9,17 @@ pub(super) fn nibbles<S: Simd>(s: S, codes: &[[u8; 64]; 4]) -> [S::B; 8] {
     let mut w = [s.splat_byte(0); 8];
     for i in 0..4 {
         (w[2 * i], w[2 * i + 1]) = halves(s, &codes[i]);
+    }
+    w
+}
+
+/// Twice the half bytes of 32 columns.
+#[inline(always)]
+pub(super) fn doubled_nibbles<S: Simd>(s: S, codes: &[[u8; 64]; 4]) -> [S::B; 8] {
+    let (mut w, mask) = ([s.splat_byte(0); 8], s.splat_byte(0x1e));
+    for i in 0..4 {
+        let v = s.load_bytes(&codes[i]);
+        (w[2 * i], w[2 * i + 1]) = (s.and(s.shl_b16(v, 1), mask), s.and(s.shr_b16(v, 3), mask));
     }
     w
 }
@@ -52,7 +63,7 @@ pub(super) fn six_bits<S: Simd>(s: S, sub: &Sub) -> [S::B; 4] {
 
 /// Scales and offsets of 6 bits of a super-block, those of two sub-blocks side by side.
 #[inline(always)]
-pub(super) fn scales_and_offsets<S: Simd>(s: S, g: &q4_k::Group) -> ([[u8; 32]; 4], [[u8; 32]; 4]) {
+pub(super) fn scales_and_offsets<S: Simd>(s: S, g: &Head) -> ([[u8; 32]; 4], [[u8; 32]; 4]) {
     let (mut scales, mut offsets) = ([[0; 64]; 2], [[0; 64]; 2]);
     let high = s.load_bytes(&g.high);
     for half in 0..2 {

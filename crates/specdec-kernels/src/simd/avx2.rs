@@ -81,6 +81,17 @@ impl Simd for Avx2 {
             let from: *const __m128i = from.as_ptr().cast();
             [_mm256_cvtph_ps(_mm_loadu_si128(from)), _mm256_cvtph_ps(_mm_loadu_si128(from.add(1)))]
         }
+        fn load_bf16(self, from: &[u16; LANES]) -> F {
+            let from: *const __m128i = from.as_ptr().cast();
+            let wide = [
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from)),
+                _mm256_cvtepu16_epi32(_mm_loadu_si128(from.add(1))),
+            ];
+            [
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide[0])),
+                _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide[1])),
+            ]
+        }
         fn store_f16(self, v: F, to: &mut [u16; LANES]) {
             let to: *mut __m128i = to.as_mut_ptr().cast();
             _mm_storeu_si128(to, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[0]));

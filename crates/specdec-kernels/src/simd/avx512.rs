@@ -69,6 +69,10 @@ impl Simd for Avx512 {
         fn load_f16(self, from: &[u16; LANES]) -> __m512 {
             _mm512_cvtph_ps(_mm256_loadu_si256(from.as_ptr().cast()))
         }
+        fn load_bf16(self, from: &[u16; LANES]) -> __m512 {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.as_ptr().cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
         fn store_f16(self, v: __m512, to: &mut [u16; LANES]) {
             let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), halves);

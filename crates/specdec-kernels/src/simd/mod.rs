@@ -20,14 +20,15 @@ pub(crate) use scalar::Scalar;
 /// Lanes of every vector.
 pub(crate) const LANES: usize = 16;
 
-/// Asks the memory for the cache lines of `*at`, which may lie anywhere.
+/// Asks the memory for the cache lines of `*at`, which may lie anywhere, up to the second cache: the
+/// first one has its hands full with activations.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..size_of::<T>()).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint, which never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_byte_add(line).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_byte_add(line).cast()) };
     }
 }
 
@@ -48,6 +49,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn store(self, v: Self::F, to: &mut [f32; LANES]);
     /// Widens IEEE half floats (exact).
     fn load_f16(self, from: &[u16; LANES]) -> Self::F;
+    /// Widens upper halves of floats (exact).
+    fn load_bf16(self, from: &[u16; LANES]) -> Self::F;
     /// Rounds to IEEE half floats, ties to even.
     fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
     /// Widens signed bytes.

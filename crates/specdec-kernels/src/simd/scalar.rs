@@ -77,6 +77,7 @@ impl Simd for Scalar {
     #[inline(always)] fn load(self, from: &F) -> F { *from }
     #[inline(always)] fn store(self, v: F, to: &mut F) { *to = v; }
     #[inline(always)] fn load_f16(self, from: &[u16; LANES]) -> F { map(*from, |h| f16::from_bits(h).to_f32()) }
+    #[inline(always)] fn load_bf16(self, from: &[u16; LANES]) -> F { map(*from, |h| f32::from_bits(u32::from(h) << 16)) }
     #[inline(always)] fn store_f16(self, v: F, to: &mut [u16; LANES]) { *to = map(v, |x| f16::from_f32(x).to_bits()); }
     #[inline(always)] fn load_i8(self, from: &[i8; LANES]) -> I { map(*from, i32::from) }
     #[inline(always)] fn store_i8(self, v: I, to: &mut [i8; LANES]) { *to = map(v, |x| x as i8); }

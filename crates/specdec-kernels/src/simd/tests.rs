@@ -160,6 +160,7 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
 fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     let s = out.0;
     out.floats(s.load_f16(&v.halves));
+    out.floats(s.load_bf16(&v.halves));
     let mut halves = [0; LANES];
     s.store_f16(s.load(&v.a), &mut halves);
     out.1.extend(halves.map(i32::from));

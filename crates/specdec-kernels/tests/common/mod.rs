@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-use half::f16;
+use half::{bf16, f16};
 use specdec_kernels::Format;
 
 /// SplitMix64.
@@ -29,9 +29,9 @@ impl Random {
 /// Where a block keeps its half-precision scales.
 pub(crate) fn scales(format: Format) -> &'static [usize] {
     match format {
-        Format::F32 => &[],
-        Format::Q4_1 | Format::Q4K => &[0, 2],
-        Format::Q5_0 | Format::Q8_0 => &[0],
+        Format::F32 | Format::F16 | Format::BF16 => &[],
+        Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+        Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
         Format::Q6K => &[208],
     }
 }
@@ -49,13 +49,8 @@ pub(crate) enum Kind {
 
 /// The bytes of `blocks` blocks.
 pub(crate) fn raw(format: Format, kind: Kind, blocks: usize, random: &mut Random) -> Vec<u8> {
-    if format == Format::F32 {
-        let scale = match kind {
-            Kind::Ordinary => 0.05,
-            Kind::Extreme(code) => 1e30 * if code & 1 == 0 { 1.0 } else { -1.0 },
-            Kind::Tiny => 1e-44,
-        };
-        return (0..blocks).flat_map(|_| (random.float() * scale).to_le_bytes()).collect();
+    if format.block_len() == 1 {
+        return dense(format, kind, blocks, random);
     }
     let mut bytes = Vec::new();
     for _ in 0..blocks {
@@ -71,6 +66,32 @@ pub(crate) fn raw(format: Format, kind: Kind, blocks: usize, random: &mut Random
                 Kind::Tiny => f16::from_bits(random.next() as u16 & 0x83ff),
             };
             bytes[at + offset..][..2].copy_from_slice(&scale.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// The bytes of `count` numbers.
+fn dense(format: Format, kind: Kind, count: usize, random: &mut Random) -> Vec<u8> {
+    let largest = if format == Format::F16 { 6e4 } else { 1e30 };
+    let scale = match kind {
+        Kind::Ordinary => 0.05,
+        Kind::Extreme(code) => largest * if code & 1 == 0 { 1.0 } else { -1.0 },
+        Kind::Tiny => {
+            if format == Format::F16 {
+                1e-7
+            } else {
+                1e-39
+            }
+        }
+    };
+    let mut bytes = Vec::new();
+    for _ in 0..count {
+        let x = random.float() * scale;
+        match format {
+            Format::F16 => bytes.extend(f16::from_f32(x).to_le_bytes()),
+            Format::BF16 => bytes.extend(bf16::from_f32(x).to_le_bytes()),
+            _ => bytes.extend(x.to_le_bytes()),
         }
     }
     bytes
