@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from specdec_rs._core import build_info
 from specdec_rs._prompts import TextPrompt, TokensPrompt
+from specdec_rs.async_llm import AsyncLLM
 from specdec_rs.errors import (
     ClosedError,
     ConfigError,
@@ -47,6 +48,7 @@ __version__: str = build_info()["version"]
 
 __all__ = [
     "LLM",
+    "AsyncLLM",
     "ClosedError",
     "CompletionOutput",
     "ConfigError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from specdec_rs._core import Engine, Request
@@ -66,13 +67,35 @@ class Answer:
             output=self.output,
         )
 
+    @property
+    def request_id(self) -> str:
+        """The engine's number of the first answer."""
+        return str(self._samples[0].request.id)
+
+    def partial(self, *, aborted: bool = False) -> RequestOutput:
+        """What there is so far, without times; `aborted`: and nothing will follow."""
+        outputs = [sample.output() for sample in self._samples]
+        if aborted:
+            outputs = [
+                output if output.finish_reason else replace(output, finish_reason="abort")
+                for output in outputs
+            ]
+        return RequestOutput(
+            request_id=self.request_id,
+            prompt=self._prompt.text,
+            prompt_token_ids=self._prompt.token_ids,
+            outputs=outputs,
+            finished=aborted,
+            metrics=RequestMetrics(0.0, None, 0.0, None, None),
+        )
+
     def _finish(self) -> RequestOutput:
         ends = [sample.end for sample in self._samples if sample.end is not None]
         heard = None
         if self._params.prompt_logprobs is not None:
             heard = [None, *(_by_id(self._engine, entry) for entry in ends[0]["prompt_logprobs"])]
         return RequestOutput(
-            request_id=str(self._samples[0].request.id),
+            request_id=self.request_id,
             prompt=self._prompt.text,
             prompt_token_ids=self._prompt.token_ids,
             outputs=[sample.output() for sample in self._samples],
@@ -126,9 +149,9 @@ class _Sample:
         return CompletionOutput(
             index=self._index,
             text="".join(self._texts),
-            token_ids=self.token_ids,
+            token_ids=list(self.token_ids),
             cumulative_logprob=self._cumulative if asked else None,
-            logprobs=self._logprobs if asked else None,
+            logprobs=list(self._logprobs) if asked else None,
             finish_reason=self.end["finish_reason"] if self.end else None,
             stop_reason=self._stop_reason(self.end) if self.end else None,
         )

@@ -174,6 +174,7 @@ class Engine:
         chat_template: str | None,
         progress: Callable[[int, int], object] | None,
         draft_model: str | PathLike[str] | None = None,
+        max_queued: int = 4096,
         level: str | None = None,
     ) -> Engine:
         """Load a GGUF file, and its draft model's.

@@ -15,7 +15,12 @@ from specdec_rs import _prompts
 from specdec_rs._answer import Answer
 from specdec_rs._core import Engine
 from specdec_rs._prompts import Conversation, Encoded, Prompt
-from specdec_rs.errors import NotSupportedYetError, RequestAborted, SpecdecError
+from specdec_rs.errors import (
+    NotSupportedYetError,
+    QueueFullError,
+    RequestAborted,
+    SpecdecError,
+)
 from specdec_rs.outputs import EngineMetrics, RequestOutput, StreamChunk
 from specdec_rs.params import SamplingParams
 from specdec_rs.progress import loading, to_stderr
@@ -39,6 +44,8 @@ class LLM:
         device: "cpu".
         max_model_len: positions of a context, prompt and answer together; None: the model's own.
         max_num_seqs: most requests that run together; more wait.
+        max_queued_requests: most answers that wait; a request beyond them is `QueueFullError`, but
+            `generate` and `chat` wait for their own.
         seed: for requests without a seed of their own. Does not make their text reproducible;
             `SamplingParams.seed` does.
         num_threads: threads of a step; None: what the machine and its limits allow.
@@ -65,6 +72,7 @@ class LLM:
         device: Literal["cpu", "cuda"] = "cpu",
         max_model_len: int | None = None,
         max_num_seqs: int = 8,
+        max_queued_requests: int = 4096,
         seed: int = 0,
         num_threads: int | None = None,
         memory_budget: int | None = None,
@@ -87,6 +95,7 @@ class LLM:
             check.text("chat_template", chat_template)
         max_model_len = _count("max_model_len", max_model_len, 2)
         max_num_seqs = check.integer("max_num_seqs", max_num_seqs, 1, 1024)
+        max_queued = check.integer("max_queued_requests", max_queued_requests, 0, check.U32_MAX)
         num_threads = _count("num_threads", num_threads, 1)
         seed = check.integer("seed", seed, 0, check.U64_MAX)
         from specdec_rs.models import resolve  # noqa: PLC0415 - brings what downloads need
@@ -104,6 +113,7 @@ class LLM:
                     seed=seed,
                     speculation=self._speculation,
                     draft_model=draft_path,
+                    max_queued=max_queued,
                     chat_template=chat_template,
                     progress=lambda done, total: progress.update(
                         done, total, f"loading {path.name}"
@@ -188,7 +198,7 @@ class LLM:
         (params,) = _prompts.params_for(1, sampling_params)
         if params.n > 1:
             raise check.wrong("n", params.n, "1 for a stream; use generate for several answers")
-        return TextStream(self._submit(encoded, params))
+        return TextStream(self.submit(encoded, params))
 
     def get_tokenizer(self) -> Tokenizer:
         """The model's tokenizer."""
@@ -220,7 +230,13 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _submit(self, prompt: Encoded, params: SamplingParams) -> Answer:
+    @property
+    def engine(self) -> Engine:
+        """The compiled engine; not an interface."""
+        return self._engine
+
+    def submit(self, prompt: Encoded, params: SamplingParams) -> Answer:
+        """Queue an encoded prompt; not an interface."""
         return Answer(self._engine, prompt, params, speculative=self._speculation is not None)
 
     def _answer(
@@ -234,17 +250,34 @@ class LLM:
         answers: list[Answer] = []
         outputs: list[RequestOutput] = []
         try:
-            for i, params in enumerate(each):
-                with _numbered(i, count):
-                    answers.append(self._submit(prompt(i), params))
-            for i, answer in enumerate(_counted(answers, use_tqdm)):
-                with _numbered(i, count):
-                    outputs.append(answer.wait())
+            with _counted(count, use_tqdm) as bar:
+                for i, params in enumerate(each):
+                    with _numbered(i, count):
+                        encoded = prompt(i)
+                        answers.append(self._submit_behind(answers, encoded, params))
+                for i, answer in enumerate(answers):
+                    with _numbered(i, count):
+                        outputs.append(answer.wait())
+                    bar(1)
         except BaseException:
             for answer in answers:
                 answer.cancel()
             raise
         return outputs
+
+    def _submit_behind(
+        self, before: list[Answer], prompt: Encoded, params: SamplingParams
+    ) -> Answer:
+        """Submit as soon as the queue has room that the answers `before` do not take."""
+        waiting = (answer for answer in before if answer.output is None)
+        while True:
+            try:
+                return self.submit(prompt, params)
+            except QueueFullError:
+                oldest = next(waiting, None)
+                if oldest is None:
+                    raise
+                oldest.wait()
 
     def _metrics(self, *, reset: bool) -> EngineMetrics:
         weights, kv_cache, _ = self._engine.memory
@@ -330,12 +363,15 @@ def _numbered(index: int, count: int) -> Iterator[None]:
         raise
 
 
-def _counted(answers: list[Answer], use_tqdm: bool) -> Iterable[Answer]:
+@contextmanager
+def _counted(count: int, use_tqdm: bool) -> Iterator[Callable[[int], object]]:
+    """Count answers on a terminal."""
     if not check.flag("use_tqdm", use_tqdm):
-        return answers
+        yield lambda _: None
+        return
     from tqdm.auto import tqdm  # type: ignore[import-untyped]  # noqa: PLC0415 - slow
 
     # None: only where stderr is a terminal. A notebook's output is none, but shows bars.
     disable = False if "ipykernel" in sys.modules else None
-    bar: Iterable[Answer] = tqdm(answers, desc="prompts", unit="prompt", disable=disable)
-    return bar
+    with tqdm(total=count, desc="prompts", unit="prompt", disable=disable) as bar:
+        yield bar.update

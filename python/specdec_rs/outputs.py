@@ -140,7 +140,7 @@ class RequestOutput:
         prompt_token_ids: its tokens.
         outputs: the answers, `SamplingParams.n` of them.
         finished: whether every answer came to its end.
-        metrics: times and speculation.
+        metrics: times and speculation; nothing yet while the request is unfinished.
         prompt_logprobs: None unless asked for.
     """
 

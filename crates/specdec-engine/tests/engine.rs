@@ -182,3 +182,21 @@ fn bad_files_are_refused_with_their_reason() {
     let pickle = error(b"PK\x03\x04 and more that is no model");
     assert!(matches!(pickle, EngineError::Load(LoadError::NotGguf { .. })));
 }
+
+#[test]
+fn a_full_queue_says_so_and_a_place_is_free_again_when_a_request_ends() {
+    let model = TinyModel::llama();
+    let engine = load(&model, |options| {
+        options.max_num_seqs = 1;
+        options.max_queued = 1;
+    });
+    let prompt = tokens(1, 4, model.vocab);
+    let open: Vec<_> =
+        (0..2).map(|_| engine.submit(prompt.clone(), greedy(300)).unwrap()).collect();
+    let full = engine.submit(prompt.clone(), greedy(1)).map(|_| ()).unwrap_err();
+    assert!(matches!(full, EngineError::QueueFull { open: 2, limit: 2 }), "{full}");
+    for handle in &open {
+        assert_eq!(collect(handle).0.len(), 300);
+    }
+    assert_eq!(collect(&engine.submit(prompt, greedy(1)).unwrap()).0.len(), 1);
+}

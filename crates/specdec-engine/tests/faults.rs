@@ -100,6 +100,7 @@ fn engine(passes: usize, panics: bool) -> Engine {
         template: None,
         max_model_len: 256,
         max_num_seqs: 2,
+        max_queued: 8,
         seed: 0,
         speculation: None,
         drafter: None,

@@ -27,7 +27,7 @@ impl Engine {
     #[staticmethod]
     #[pyo3(signature = (
         model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
-        progress, draft_model = None, level = None
+        progress, draft_model = None, max_queued = 4096, level = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -41,11 +41,13 @@ impl Engine {
         chat_template: Option<String>,
         progress: Option<&Bound<'_, PyAny>>,
         draft_model: Option<PathBuf>,
+        max_queued: usize,
         level: Option<&str>,
     ) -> PyResult<Self> {
         let options = EngineOptions {
             max_model_len,
             max_num_seqs,
+            max_queued,
             num_threads,
             seed,
             speculation: speculation.map(|config| config.convert(draft_model)),

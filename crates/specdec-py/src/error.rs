@@ -15,6 +15,7 @@ import_exception!(specdec_rs.errors, ForkError);
 import_exception!(specdec_rs.errors, LogitsError);
 import_exception!(specdec_rs.errors, ModelLoadError);
 import_exception!(specdec_rs.errors, ModelNotFoundError);
+import_exception!(specdec_rs.errors, QueueFullError);
 import_exception!(specdec_rs.errors, RequestAborted);
 
 /// The Python exception that says what `error` says.
@@ -40,6 +41,7 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
             ModelLoadError::new_err(text)
         }
         E::Law(_) => LogitsError::new_err(text),
+        E::QueueFull { .. } => QueueFullError::new_err(text),
         E::Cancelled => RequestAborted::new_err(text),
         E::Closed => ClosedError::new_err(text),
         E::Forked { .. } | E::Pool(PoolError::Forked { .. }) => ForkError::new_err(text),

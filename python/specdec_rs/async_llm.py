@@ -1,0 +1,167 @@
+"""`AsyncLLM`: the same engine for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from os import PathLike
+from typing import Literal, TypedDict, TypeVar, Unpack
+
+from specdec_rs import _checks as check
+from specdec_rs import _prompts
+from specdec_rs._answer import Answer
+from specdec_rs._prompts import Conversation, Encoded, Prompt
+from specdec_rs.errors import ConfigError, RequestAborted
+from specdec_rs.llm import LLM
+from specdec_rs.outputs import EngineMetrics, RequestOutput
+from specdec_rs.params import SamplingParams
+from specdec_rs.speculative import SpeculativeConfig
+from specdec_rs.tokenizer import Tokenizer
+
+__all__ = ["AsyncLLM", "LLMOptions"]
+
+T = TypeVar("T")
+
+# A step that waits holds a thread, and waiting costs no more than its stack.
+_MOST_WAITING = 1024
+
+
+class LLMOptions(TypedDict, total=False):
+    """What `LLM` takes beside the model; its documentation holds here too."""
+
+    tokenizer: str | None
+    dtype: Literal["auto"]
+    device: Literal["cpu", "cuda"]
+    max_model_len: int | None
+    max_num_seqs: int
+    max_queued_requests: int
+    seed: int
+    num_threads: int | None
+    memory_budget: int | None
+    speculative_config: Literal["auto"] | Mapping[str, object] | SpeculativeConfig | None
+    chat_template: str | None
+    revision: str | None
+
+
+class AsyncLLM:
+    """An `LLM` whose answers are asynchronous iterators.
+
+    Requests of any number of tasks run together. The event loop is never blocked: each wait is on
+    a thread of this object. Making it blocks while the model loads.
+
+    Args:
+        model: as for `LLM`.
+        **options: as for `LLM`.
+
+    Raises:
+        SpecdecError: as `LLM`.
+    """
+
+    def __init__(self, model: str | PathLike[str], **options: Unpack[LLMOptions]) -> None:
+        self._llm = LLM(model, **options)
+        self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="specdec-wait")
+        self._open: dict[str, Answer] = {}
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        sampling_params: SamplingParams | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """Answer one prompt; each output holds all that was said so far, the last is finished.
+
+        Leaving the iteration (by `aclose`, or by cancelling its task) cancels the request.
+
+        Args:
+            prompt: as for `LLM.generate`.
+            sampling_params: None is `SamplingParams()`.
+            request_id: a name for `abort`, not that of an open request; None: the engine's number.
+
+        Raises:
+            QueueFullError: as many requests wait as the engine takes.
+            SpecdecError: as `LLM.generate`.
+        """
+        (params,) = _prompts.params_for(1, sampling_params)
+        encoded = await self._in_thread(lambda: _prompts.encode(self._llm.engine, prompt))
+        async for output in self._run(encoded, params, request_id):
+            yield output
+
+    async def chat(
+        self,
+        messages: Conversation,
+        sampling_params: SamplingParams | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """Answer one conversation through the model's chat template; otherwise as `generate`."""
+        (params,) = _prompts.params_for(1, sampling_params)
+        encoded = await self._in_thread(lambda: _prompts.render(self._llm.engine, messages))
+        async for output in self._run(encoded, params, request_id):
+            yield output
+
+    async def abort(self, request_id: str) -> None:
+        """End a request; its iteration ends with what was said, `finish_reason` "abort".
+
+        A request that has ended, or never was, is no error.
+        """
+        answer = self._open.get(request_id)
+        if answer is not None:
+            answer.cancel()
+
+    async def check_health(self) -> None:
+        """Return if the engine can be asked.
+
+        Raises:
+            EngineDeadError: it stopped after a fault.
+            ClosedError: it was shut down.
+        """
+        await self._in_thread(self._llm.get_metrics)
+
+    async def get_metrics(self) -> EngineMetrics:
+        """As `LLM.get_metrics`."""
+        return await self._in_thread(self._llm.get_metrics)
+
+    def get_tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return self._llm.get_tokenizer()
+
+    def shutdown(self) -> None:
+        """End the engine and free its memory; open requests get `ClosedError`.
+
+        A second call does nothing.
+        """
+        self._llm.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _run(
+        self, prompt: Encoded, params: SamplingParams, request_id: str | None
+    ) -> AsyncGenerator[RequestOutput, None]:
+        if request_id is not None and check.text("request_id", request_id) in self._open:
+            raise ConfigError(f"request_id: found {request_id!r}, which is open; choose another")
+        answer = await self._in_thread(lambda: self._llm.submit(prompt, params))
+        name = request_id or answer.request_id
+        self._open[name] = answer
+        try:
+            while True:
+                try:
+                    chunk = await self._in_thread(answer.step)
+                except RequestAborted:
+                    yield replace(answer.partial(aborted=True), request_id=name)
+                    return
+                yield replace(chunk.output or answer.partial(), request_id=name)
+                if chunk.output is not None:
+                    return
+        finally:
+            self._open.pop(name, None)
+            answer.cancel()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        try:
+            waiting = asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except RuntimeError:
+            # The pool is shut down; the engine says so in its own words.
+            return work()
+        return await waiting

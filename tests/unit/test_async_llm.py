@@ -1,0 +1,133 @@
+"""AsyncLLM: many tasks, one engine; abort, cancellation, a full queue, the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import specdec_rs as sd
+
+LONG = sd.SamplingParams(temperature=0, max_tokens=400, ignore_eos=True)
+SHORT = sd.SamplingParams(temperature=0, max_tokens=20, ignore_eos=True)
+
+
+@pytest.fixture
+def engine(tiny: Path) -> Iterator[sd.AsyncLLM]:
+    loaded = sd.AsyncLLM(tiny, max_num_seqs=2, max_queued_requests=6)
+    yield loaded
+    loaded.shutdown()
+
+
+async def last(outputs: AsyncIterator[sd.RequestOutput]) -> sd.RequestOutput:
+    found = [output async for output in outputs]
+    assert [output.finished for output in found] == [False] * (len(found) - 1) + [True]
+    texts = [output.outputs[0].text for output in found]
+    assert all(b.startswith(a) for a, b in pairwise(texts))
+    return found[-1]
+
+
+def test_many_tasks_get_the_answers_of_the_llm(engine: sd.AsyncLLM, tiny: Path) -> None:
+    prompts = [f"the {i} of" for i in range(8)]
+
+    async def ask() -> list[sd.RequestOutput]:
+        return await asyncio.gather(*(last(engine.generate(p, SHORT)) for p in prompts))
+
+    with sd.LLM(tiny, speculative_config=None) as llm:
+        expected = llm.generate(prompts, SHORT, use_tqdm=False)
+    assert [o.outputs for o in asyncio.run(ask())] == [o.outputs for o in expected]
+
+
+def test_chat_and_several_answers(engine: sd.AsyncLLM) -> None:
+    params = sd.SamplingParams(seed=3, n=2, max_tokens=10, ignore_eos=True)
+
+    async def ask() -> sd.RequestOutput:
+        return await last(engine.chat([{"role": "user", "content": "a"}], params))
+
+    output = asyncio.run(ask())
+    assert [answer.index for answer in output.outputs] == [0, 1]
+    assert all(len(answer.token_ids) == 10 for answer in output.outputs)
+
+
+def test_an_abort_ends_one_request_and_no_other(engine: sd.AsyncLLM) -> None:
+    async def aborted() -> sd.RequestOutput:
+        async for output in engine.generate("a", LONG, request_id="mine"):
+            if not output.finished:
+                await engine.abort("mine")
+        return output
+
+    async def ask() -> tuple[sd.RequestOutput, sd.RequestOutput]:
+        return await asyncio.gather(aborted(), last(engine.generate("b", SHORT)))
+
+    mine, other = asyncio.run(ask())
+    assert (mine.request_id, mine.finished) == ("mine", True)
+    assert mine.outputs[0].finish_reason == "abort"
+    assert 0 < len(mine.outputs[0].token_ids) < 400
+    assert other.outputs[0].finish_reason == "length"
+
+
+def test_a_request_id_names_one_open_request(engine: sd.AsyncLLM) -> None:
+    async def ask() -> None:
+        first = engine.generate("a", LONG, request_id="x")
+        await anext(first)
+        with pytest.raises(sd.ConfigError, match=r"^request_id: found 'x'"):
+            await anext(engine.generate("b", SHORT, request_id="x"))
+        await first.aclose()
+        assert (await last(engine.generate("b", SHORT, request_id="x"))).request_id == "x"
+
+    asyncio.run(ask())
+
+
+def test_a_cancelled_task_frees_its_place(engine: sd.AsyncLLM) -> None:
+    async def ask() -> None:
+        tasks = [asyncio.create_task(last(engine.generate("a", LONG))) for _ in range(8)]
+        await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        while True:
+            try:
+                await last(engine.generate("b", SHORT))
+            except sd.QueueFullError:
+                continue
+            return
+
+    asyncio.run(ask())
+
+
+def test_a_full_queue_is_a_typed_error(engine: sd.AsyncLLM) -> None:
+    async def ask() -> list[object]:
+        tasks = [last(engine.generate("a", LONG)) for _ in range(40)]
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(ask())
+    refused = [result for result in results if isinstance(result, BaseException)]
+    assert refused
+    assert all(isinstance(result, sd.QueueFullError) for result in refused)
+    assert "max_queued_requests" in str(refused[0])
+    assert len(refused) < 40
+
+
+def test_generate_waits_where_its_own_prompts_fill_the_queue(tiny: Path) -> None:
+    prompts = [f"the {i} of" for i in range(9)]
+    with sd.LLM(tiny, max_num_seqs=1, max_queued_requests=1) as narrow:
+        few = narrow.generate(prompts, SHORT, use_tqdm=False)
+    with sd.LLM(tiny) as wide:
+        many = wide.generate(prompts, SHORT, use_tqdm=False)
+    assert [o.outputs for o in few] == [o.outputs for o in many]
+
+
+def test_after_shutdown(engine: sd.AsyncLLM) -> None:
+    async def ask() -> None:
+        await engine.check_health()
+        engine.shutdown()
+        engine.shutdown()
+        with pytest.raises(sd.ClosedError):
+            await engine.check_health()
+        with pytest.raises(sd.ClosedError):
+            await anext(engine.generate("a", SHORT))
+
+    asyncio.run(ask())
