@@ -254,7 +254,9 @@ fn counts(drafter: Box<dyn Drafter>, method: Method) -> (BTreeMap<Vec<u32>, u64>
         }
     }
     let mut counts = BTreeMap::new();
-    texts.into_values().for_each(|text| *counts.entry(text).or_default() += 1);
+    for text in texts.into_values() {
+        *counts.entry(text).or_default() += 1;
+    }
     (counts, accepted as f64 / drafted as f64)
 }
 
@@ -267,8 +269,8 @@ fn p_value(drafter: Box<dyn Drafter>, method: Method) -> (f64, f64) {
     (chi_square(&seen, &law).p_value, acceptance)
 }
 
-fn spoiled(model: ModelDrafter, how: Spoil) -> Box<Spoiled> {
-    Box::new(Spoiled { inner: Box::new(model), how, seen: Arc::default() })
+fn spoiled(model: ModelDrafter, how: Spoil) -> Spoiled {
+    Spoiled { inner: Box::new(model), how, seen: Arc::default() }
 }
 
 #[test]
@@ -295,7 +297,7 @@ fn what_is_drawn_and_what_is_proposed_by_rule_keep_the_law_together() {
 
 #[test]
 fn t4_drawn_without_and_verified_with_replacement_is_seen() {
-    let (p, _) = p_value(spoiled(far_model(2), Spoil::SaidIndependent), Method::Standard);
+    let (p, _) = p_value(Box::new(spoiled(far_model(2), Spoil::SaidIndependent)), Method::Standard);
     assert!(p < LEAST, "{p:e}");
 }
 
@@ -308,20 +310,20 @@ fn t5_a_token_drawn_twice_is_one_child_and_the_law_stays() {
     let mut tree = DraftTree::new();
     tree.push(None, 1, Origin::Drawn(Arc::clone(&law))).unwrap();
     assert!(matches!(tree.push(None, 1, Origin::Drawn(law)), Err(TreeError::Duplicate { .. })));
-    let (p, _) = p_value(spoiled(far_model(2), Spoil::SaidWithout), Method::Standard);
+    let (p, _) = p_value(Box::new(spoiled(far_model(2), Spoil::SaidWithout)), Method::Standard);
     assert!(p > LEAST, "{p:e}");
 }
 
 #[test]
 fn t11_a_draft_law_without_the_cut_that_it_was_drawn_with_is_seen() {
-    let (p, _) = p_value(spoiled(draft_model(1), Spoil::SaidUncut), Method::Standard);
+    let (p, _) = p_value(Box::new(spoiled(draft_model(1), Spoil::SaidUncut)), Method::Standard);
     assert!(p < LEAST, "{p:e}");
 }
 
 #[test]
 fn t15_a_drawn_token_scored_as_certain_loses_acceptance() {
-    let (p, certain) = p_value(spoiled(draft_model(1), Spoil::SaidDeterministic), Method::Standard);
-    let (_, drawn) = p_value(spoiled(draft_model(1), Spoil::Honest), Method::Standard);
+    let (p, certain) = p_value(Box::new(spoiled(draft_model(1), Spoil::SaidDeterministic)), Method::Standard);
+    let (_, drawn) = p_value(Box::new(spoiled(draft_model(1), Spoil::Honest)), Method::Standard);
     assert!(p > LEAST, "{p:e}");
     assert!(certain < 0.9 * drawn, "{certain} against {drawn}");
 }
@@ -330,7 +332,7 @@ fn t15_a_drawn_token_scored_as_certain_loses_acceptance() {
 fn t10_the_law_kept_is_the_law_drawn_from_bit_for_bit() {
     let drafter = spoiled(draft_model(1), Spoil::Honest);
     let seen = Arc::clone(&drafter.seen);
-    counts(drafter, Method::Coupled);
+    counts(Box::new(drafter), Method::Coupled);
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     assert!(seen.len() as u64 > RUNS);
     let race = |drawn: &Drawn, law: &Law| {
