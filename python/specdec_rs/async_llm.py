@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -159,6 +158,8 @@ class AsyncLLM:
             answer.cancel()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
+        import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it
+
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._threads, work)
         except RuntimeError:

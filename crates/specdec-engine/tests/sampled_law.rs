@@ -322,7 +322,8 @@ fn t11_a_draft_law_without_the_cut_that_it_was_drawn_with_is_seen() {
 
 #[test]
 fn t15_a_drawn_token_scored_as_certain_loses_acceptance() {
-    let (p, certain) = p_value(Box::new(spoiled(draft_model(1), Spoil::SaidDeterministic)), Method::Standard);
+    let (p, certain) =
+        p_value(Box::new(spoiled(draft_model(1), Spoil::SaidDeterministic)), Method::Standard);
     let (_, drawn) = p_value(Box::new(spoiled(draft_model(1), Spoil::Honest)), Method::Standard);
     assert!(p > LEAST, "{p:e}");
     assert!(certain < 0.9 * drawn, "{certain} against {drawn}");
