@@ -21,9 +21,15 @@ DENSE = 2e-4
 QUANTISED = 0.6
 
 
-@pytest.mark.parametrize("file", ["tiny_llama", "tiny_qwen2", "tiny_quant"])
+# llama.cpp computes Phi-3 without its window, so only one of these cases can agree.
+FILES = ["tiny_llama", "tiny_qwen2", "tiny_qwen3", "tiny_gemma3", "tiny_phi3", "tiny_rope"]
+
+
+@pytest.mark.parametrize("file", [*FILES, "tiny_quant"])
 def test_llama_cpp_agrees(file: str, tmp_path: Path) -> None:
     for case in json.loads((VECTORS / f"{file}.json").read_text()):
+        if case["recipe"]["arch"] == "phi3" and "window" in case["recipe"]:
+            continue
         model = LlamaCpp(cook(case["recipe"], tmp_path), exact=True)
         for tokens, logits in questions(case):
             said = dict(model.next_logprobs(tokens, len(logits)))

@@ -15,9 +15,30 @@ import numpy as np
 import torch
 from gguf import GGUFReader
 from gguf.quants import dequantize
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Phi3Config,
+    Phi3ForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
-CLASSES = {"llama": (LlamaConfig, LlamaForCausalLM), "qwen2": (Qwen2Config, Qwen2ForCausalLM)}
+CLASSES = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    # Mistral, in a GGUF file: a llama with a window.
+    "mistral": (MistralConfig, MistralForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM),
+    "phi3": (Phi3Config, Phi3ForCausalLM),
+}
 
 # GGUF's names of a layer's tensors, and transformers'.
 LAYER = {
@@ -25,7 +46,12 @@ LAYER = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
+    "attn_qkv": "self_attn.qkv_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
     "attn_output": "self_attn.o_proj",
+    "post_attention_norm": "post_attention_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
     "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
@@ -42,17 +68,35 @@ def own_field(reader: GGUFReader, arch: str, key: str, default: int | None = Non
     return field.contents()
 
 
+def own_rope(own: Any, arch: str, recipe: dict[str, Any]) -> dict[str, Any]:
+    """transformers' `rope_parameters`: the recipe's, for the file has Llama 3's as numbers only."""
+    scaling = recipe.get("rope_scaling") or {"rope_type": "default"}
+    rope = {"rope_theta": own("rope.freq_base")} | scaling
+    if arch != "gemma3":
+        return rope
+    local = {"rope_type": "default", "rope_theta": 10000.0}
+    return {"full_attention": rope, "sliding_attention": local}
+
+
 class Oracle:
     """One model, f32, eager attention, on the CPU."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, recipe: dict[str, Any] | None = None) -> None:
         reader = GGUFReader(path)
         self.arch = reader.fields["general.architecture"].contents()
         own = partial(own_field, reader, self.arch)
         tensors = {t.name: dequantize(t.data, t.tensor_type) for t in reader.tensors}
+        tensors.pop("rope_freqs.weight", None)
         heads, hidden = own("attention.head_count"), own("embedding_length")
         self.head_dim = own("attention.key_length", hidden // heads)
-        config_class, model_class = CLASSES[self.arch]
+        window = own("attention.sliding_window", 0)
+        name = "mistral" if self.arch == "llama" and window else self.arch
+        config_class, model_class = CLASSES[name]
+        more = {"sliding_window": window} if window else {}
+        if self.arch == "gemma3":
+            more["query_pre_attn_scalar"] = self.head_dim
+            kinds = ("sliding_attention", "full_attention")
+            more["layer_types"] = [kinds[i % 6 == 5] for i in range(own("block_count"))]
         config = config_class(
             vocab_size=len(tensors["token_embd.weight"]),
             hidden_size=hidden,
@@ -63,12 +107,13 @@ class Oracle:
             head_dim=self.head_dim,
             rms_norm_eps=own("attention.layer_norm_rms_epsilon"),
             max_position_embeddings=own("context_length"),
-            rope_parameters={"rope_type": "default", "rope_theta": own("rope.freq_base")},
+            rope_parameters=own_rope(own, self.arch, recipe or {}),
             tie_word_embeddings="output.weight" not in tensors,
             attn_implementation="eager",
             pad_token_id=None,
             bos_token_id=None,
             eos_token_id=None,
+            **more,
         )
         self.model = model_class(config).to(torch.float32).eval()
         self._load(tensors)
@@ -82,13 +127,17 @@ class Oracle:
         if missing:
             assert self.model.lm_head.weight is self.model.model.embed_tokens.weight
 
-    @staticmethod
-    def _name(name: str) -> str:
+    def _name(self, name: str) -> str:
         part, kind = name.rsplit(".", 1)
         if part in TOP:
             return f"{TOP[part]}.{kind}"
         _, layer, part = part.split(".")
-        return f"model.layers.{layer}.{LAYER[part]}.{kind}"
+        theirs = LAYER[part]
+        if self.arch == "gemma3" and part == "ffn_norm":
+            theirs = "pre_feedforward_layernorm"
+        if self.arch == "phi3" and part == "ffn_up":
+            theirs = "mlp.gate_up_proj"
+        return f"model.layers.{layer}.{theirs}.{kind}"
 
     def _tensor(self, name: str, data: np.ndarray) -> torch.Tensor:
         if self.arch == "llama" and name.endswith(("attn_q.weight", "attn_k.weight")):
@@ -97,6 +146,9 @@ class Oracle:
             rows, cols = data.shape
             pairs = data.reshape(rows // self.head_dim, self.head_dim // 2, 2, cols)
             data = pairs.swapaxes(1, 2).reshape(rows, cols)
+        if self.arch == "gemma3" and "norm" in name:
+            # The file holds what the norm multiplies by, transformers that less 1.
+            data = data - 1
         return torch.tensor(data, dtype=torch.float32)
 
     @torch.inference_mode()

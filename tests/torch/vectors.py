@@ -27,6 +27,18 @@ TREES = [
 
 LLAMA = {"arch": "llama", "vocab": 272}
 QWEN2 = {"arch": "qwen2", "vocab": 272, "rope_base": 1e6, "norm_eps": 1e-6}
+QWEN3 = QWEN2 | {"arch": "qwen3"}
+GEMMA3 = LLAMA | {"arch": "gemma3", "layers": 7, "window": 8, "rope_base": 1e6, "norm_eps": 1e-6}
+PHI3 = LLAMA | {"arch": "phi3", "tied": False}
+# Original contexts short enough for the prompts to have pairs of every kind.
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
 K_SIZES = {"hidden": 256, "heads": 8, "head_dim": 32, "ffn": 512, "tied": False}
 Q6_ROLES = dict.fromkeys(("attn_v", "ffn_down", "output"), "q6_k")
 Q5_ROLES = dict.fromkeys(("ffn_gate", "ffn_up", "ffn_down"), "q5_0")
@@ -45,6 +57,35 @@ FILES = {
         "biases_own_head": (QWEN2 | {"seed": 21, "tied": False}, 61),
         "biases_tied": (QWEN2 | {"seed": 22, "heads": 2, "head_dim": 32}, 9),
     },
+    "tiny_qwen3": {
+        "head_norms": (QWEN3 | {"seed": 41, "tied": False, "head_dim": 32}, 66),
+    },
+    "tiny_gemma3": {
+        # Window 8 on layers 0 to 4; trees and pages cross its edge.
+        "windows_and_post_norms": (GEMMA3 | {"seed": 51, "head_dim": 32}, 70),
+        "one_wide_head": (GEMMA3 | {"seed": 52, "heads": 1, "kv_heads": 1, "window": 3}, 21),
+        "stretched_outside_windows": (
+            GEMMA3 | {"seed": 53, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+            40,
+        ),
+    },
+    "tiny_phi3": {
+        "fused_with_window": (PHI3 | {"seed": 61, "window": 16}, 65),
+        "fused_without": (PHI3 | {"seed": 62, "kv_heads": 4}, 30),
+    },
+    "tiny_mistral": {
+        "window_of_a_page": (LLAMA | {"seed": 71, "window": 64, "tied": False}, 80),
+        "window_of_five": (LLAMA | {"seed": 72, "window": 5}, 67),
+        "window_of_one": (LLAMA | {"seed": 73, "window": 1}, 12),
+    },
+    "tiny_rope": {
+        "linear": (
+            LLAMA | {"seed": 81, "rope_scaling": {"rope_type": "linear", "factor": 4.0}},
+            40,
+        ),
+        "llama3": (LLAMA | {"seed": 82, "head_dim": 32, "rope_scaling": LLAMA3}, 66),
+        "yarn": (QWEN2 | {"seed": 83, "head_dim": 32, "rope_scaling": YARN}, 66),
+    },
     "tiny_quant": {
         "q4_1_q5_0_q8_0": (
             LLAMA | {"seed": 31, "format": "q4_1", "formats": {"token_embd": "q8_0"} | Q5_ROLES},
@@ -58,7 +99,7 @@ FILES = {
 def oracle_of(recipe: dict) -> Oracle:
     """The oracle of the model that the testkit makes from `recipe`."""
     with tempfile.TemporaryDirectory() as folder:
-        return Oracle(cook(recipe, Path(folder)))
+        return Oracle(cook(recipe, Path(folder)), recipe)
 
 
 def answer(case: dict) -> dict:

@@ -17,6 +17,19 @@ use specdec_testkit::gguf::{Case, Greedy, Round, read_vectors};
 
 /// Largest difference of a logit: 20 times the rounding of an f32 evaluation of these models.
 const F32_BOUND: f32 = 2e-4;
+/// Every file of tiny models.
+#[cfg(feature = "candle")]
+const FILES: [&str; 8] = [
+    "tiny_llama",
+    "tiny_qwen2",
+    "tiny_qwen3",
+    "tiny_gemma3",
+    "tiny_phi3",
+    "tiny_mistral",
+    "tiny_rope",
+    "tiny_quant",
+];
+
 /// Most rows of one pass here.
 const ROWS: usize = 128;
 
@@ -125,6 +138,31 @@ fn qwen2_equals_transformers() {
     assert_within_f32_bound("tiny_qwen2", on_cpu, &[1, 7, 64, ROWS]);
 }
 
+#[test]
+fn qwen3_equals_transformers() {
+    assert_within_f32_bound("tiny_qwen3", on_cpu, &[1, 7, 64, ROWS]);
+}
+
+#[test]
+fn gemma3_equals_transformers() {
+    assert_within_f32_bound("tiny_gemma3", on_cpu, &[1, 7, 64, ROWS]);
+}
+
+#[test]
+fn phi3_equals_transformers() {
+    assert_within_f32_bound("tiny_phi3", on_cpu, &[1, 7, 64, ROWS]);
+}
+
+#[test]
+fn windows_of_mistral_equal_transformers() {
+    assert_within_f32_bound("tiny_mistral", on_cpu, &[1, 7, 64, ROWS]);
+}
+
+#[test]
+fn stretched_angles_equal_transformers() {
+    assert_within_f32_bound("tiny_rope", on_cpu, &[7, ROWS]);
+}
+
 /// Rounding activations to 8 bits moves an activation by 0.5 % of the deviation of its row (a
 /// 127th of a block's largest, which is 2 to 3 deviations, uniformly); a dozen products in a row and
 /// these models' peaked attention make 3 to 5 % of it. Measured, where logits have a deviation of
@@ -150,7 +188,7 @@ fn distance(a: &[f32], b: &[f32]) -> f32 {
 #[cfg(feature = "candle")]
 #[test]
 fn candle_device_equals_transformers() {
-    for file in ["tiny_llama", "tiny_qwen2", "tiny_quant"] {
+    for file in FILES {
         assert_within_f32_bound(file, on_candle, &[7, ROWS]);
     }
 }

@@ -65,7 +65,17 @@ fn the_command_writes_what_the_library_does() {
 
 #[test]
 fn committed_cases_fit_their_models() {
-    for file in ["tiny_llama", "tiny_qwen2", "tiny_quant"] {
+    let files = [
+        "tiny_llama",
+        "tiny_qwen2",
+        "tiny_qwen3",
+        "tiny_gemma3",
+        "tiny_phi3",
+        "tiny_mistral",
+        "tiny_rope",
+        "tiny_quant",
+    ];
+    for file in files {
         for case in read_vectors::<Case>(file) {
             assert!(case.recipe.gguf().is_ok(), "{}", case.name);
             let rows = case.rounds.iter().flat_map(|round| &round.logits);

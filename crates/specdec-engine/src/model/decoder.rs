@@ -95,7 +95,8 @@ impl Decoder {
     }
 
     fn layers(&mut self) -> Result<(), EngineError> {
-        let step = self.batch.step();
+        let window = self.ops.config().window.map(|window| window.size);
+        let step = self.batch.step(window);
         let ops = self.ops.as_mut();
         let layers = ops.config().layers;
         ops.embed(&step)?;

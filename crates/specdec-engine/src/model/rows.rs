@@ -56,6 +56,15 @@ pub struct Step<'a> {
     pub batch: &'a Batch,
     /// Row `i` sees the keys of `spans[i]`.
     pub spans: Vec<Span<'a>>,
+    /// The same on layers with a window; empty where the model has none.
+    pub windowed: Vec<Span<'a>>,
+}
+
+impl<'a> Step<'a> {
+    /// What the rows see on a layer with or without a window.
+    pub fn spans(&self, window: Option<usize>) -> &[Span<'a>] {
+        if window.is_some() { &self.windowed } else { &self.spans }
+    }
 }
 
 impl Batch {
@@ -152,10 +161,17 @@ impl Batch {
         Ok(())
     }
 
-    /// The batch with its spans, for the operations of one pass.
-    pub fn step(&self) -> Step<'_> {
-        let spans = (self.earlier..self.tokens.len()).map(|i| self.span(i)).collect();
-        Step { batch: self, spans }
+    /// The batch with its spans, for the operations of one pass. Of a `window`, a row sees so many
+    /// positions, its own among them.
+    pub fn step(&self, window: Option<usize>) -> Step<'_> {
+        let spans: Vec<_> = (self.earlier..self.tokens.len()).map(|i| self.span(i)).collect();
+        let near = |size: usize| {
+            let from = |position: u32| (position as usize + 1).saturating_sub(size) as u32;
+            let rows = spans.iter().zip(self.positions());
+            rows.map(|(span, &position)| Span { from: from(position), ..*span }).collect()
+        };
+        let windowed = window.map_or_else(Vec::new, near);
+        Step { batch: self, spans, windowed }
     }
 
     fn span(&self, row: usize) -> Span<'_> {
@@ -226,7 +242,7 @@ mod tests {
         let rows = [row(None), row(Some(0)), row(Some(1)), row(Some(2))];
         let mut batch = Batch::default();
         batch.lay_out(&rows, &[&mut seq]).unwrap();
-        let step = batch.step();
+        let step = batch.step(None);
         assert_eq!(batch.positions(), [62, 63, 64, 65]);
         for (i, span) in step.spans.iter().enumerate() {
             assert_eq!((span.linear, span.extra), (63 + i as u32, &[][..]));
@@ -243,7 +259,7 @@ mod tests {
         batch.lay_out(&rows, &[&mut seq]).unwrap();
         assert_eq!(batch.positions(), [10, 11, 12, 11, 12]);
         let slots = batch.slots().to_vec();
-        let step = batch.step();
+        let step = batch.step(None);
         assert_eq!((step.spans[3].linear, step.spans[3].extra), (11, &[slots[3]][..]));
         assert_eq!((step.spans[4].linear, step.spans[4].extra), (11, &[slots[3], slots[4]][..]));
         assert_eq!((step.spans[2].linear, step.spans[2].extra), (13, &[][..]));
@@ -258,7 +274,7 @@ mod tests {
         let mut batch = Batch::default();
         batch.lay_out(&rows, &[&mut seq]).unwrap();
         let slots = batch.slots().to_vec();
-        let step = batch.step();
+        let step = batch.step(None);
         assert_eq!((step.spans[2].linear, step.spans[2].extra), (10, &[slots[1], slots[2]][..]));
     }
 

@@ -2,8 +2,13 @@
 //! tensor's bytes are in memory beside what the device keeps.
 
 use crate::error::EngineError;
-use crate::load::{Gguf, LoadError, gguf::TensorInfo};
+use crate::load::{
+    Gguf, LoadError, ModelConfig,
+    config::{ROPE_FACTORS, RopeScaling},
+    gguf::TensorInfo,
+};
 use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
+use std::ops::Range;
 
 /// The tensors of an open file, with a buffer for the one in hand.
 pub struct Weights<'a> {
@@ -27,9 +32,23 @@ impl<'a> Weights<'a> {
     /// [`EngineError::Load`] for a tensor that is missing, unreadable or of a format without a
     /// kernel; [`EngineError::Tensor`] for data that cannot be computed with.
     pub fn matrix(&mut self, cpu: &Cpu, name: &str) -> Result<Matrix, EngineError> {
-        let (tensor, format) = self.read(name)?;
-        let (rows, cols) = (tensor.rows() as usize, tensor.cols() as usize);
-        Matrix::pack(cpu, format, rows, cols, &self.buffer).map_err(|source| wrong(name, source))
+        self.rows(cpu, name, None)
+    }
+
+    /// Some rows of a matrix that holds several.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`].
+    pub fn rows(
+        &mut self,
+        cpu: &Cpu,
+        name: &str,
+        rows: Option<Range<usize>>,
+    ) -> Result<Matrix, EngineError> {
+        let (tensor, format) = self.read(name, rows.clone())?;
+        let count = rows.map_or(tensor.rows() as usize, |rows| rows.len());
+        let cols = tensor.cols() as usize;
+        Matrix::pack(cpu, format, count, cols, &self.buffer).map_err(|source| wrong(name, source))
     }
 
     /// All values of a tensor in f32, row by row.
@@ -37,7 +56,7 @@ impl<'a> Weights<'a> {
     /// # Errors
     /// As [`Self::matrix`].
     pub fn values(&mut self, name: &str) -> Result<Vec<f32>, EngineError> {
-        let (tensor, format) = self.read(name)?;
+        let (tensor, format) = self.read(name, None)?;
         let mut values = vec![0.0; (tensor.rows() * tensor.cols()) as usize];
         dequantise(format, &self.buffer, &mut values).map_err(|source| wrong(name, source))?;
         match values.iter().position(|value| !value.is_finite()) {
@@ -60,7 +79,30 @@ impl<'a> Weights<'a> {
         }
     }
 
-    fn read(&mut self, name: &str) -> Result<(&'a TensorInfo, Format), EngineError> {
+    /// By what the turn of each rotary pair is divided, where the model says.
+    ///
+    /// # Errors
+    /// As [`Self::matrix`]; [`LoadError::KeyValue`] for divisors that are not positive.
+    pub fn rope_divisors(&mut self, config: &ModelConfig) -> Result<Option<Vec<f32>>, EngineError> {
+        if config.rope_scaling != RopeScaling::Tensor {
+            return Ok(config.rope_scaling.divisors(config.rope_base, config.head_dim));
+        }
+        let divisors = self.values(ROPE_FACTORS)?;
+        match divisors.iter().find(|&&divisor| divisor <= 0.0) {
+            Some(found) => Err(EngineError::Load(LoadError::KeyValue {
+                key: ROPE_FACTORS.to_owned(),
+                found: found.to_string(),
+                expected: "numbers above 0".to_owned(),
+            })),
+            None => Ok(Some(divisors)),
+        }
+    }
+
+    fn read(
+        &mut self,
+        name: &str,
+        rows: Option<Range<usize>>,
+    ) -> Result<(&'a TensorInfo, Format), EngineError> {
         let tensor = self
             .file
             .header()
@@ -70,8 +112,11 @@ impl<'a> Weights<'a> {
             field: name.to_owned(),
             found: format!("the format {}", tensor.kind.name),
         })?;
-        self.file.read_tensor(tensor, &mut self.buffer)?;
-        self.done += tensor.bytes;
+        let row = tensor.bytes / tensor.rows();
+        let rows = rows.map_or(0..tensor.rows(), |rows| rows.start as u64..rows.end as u64);
+        let bytes = rows.start * row..rows.end * row;
+        self.done += bytes.end - bytes.start;
+        self.file.read_bytes(tensor, bytes, &mut self.buffer)?;
         (self.progress)(self.done, self.total);
         Ok((tensor, format))
     }

@@ -4,13 +4,14 @@
 use super::{Memory, Ops};
 use crate::cache::Move;
 use crate::error::EngineError;
-use crate::load::ModelConfig;
+use crate::load::{ModelConfig, config::Gate};
 use crate::model::rows::Step;
 use crate::model::weights::Weights;
 use specdec_kernels::{
     Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, PoolError, Product, Rope, Store,
-    attention, linear, rms_norm, rope_append, swiglu,
+    attention, geglu, linear, rms_norm, rms_norm_heads, rope_append, swiglu,
 };
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Sizes of the arena.
@@ -41,11 +42,15 @@ struct Layer {
     q: Linear,
     k: Linear,
     v: Linear,
+    /// Norms of the heads of queries and keys.
+    head_norms: Option<(Vec<f32>, Vec<f32>)>,
     out: Linear,
+    attention_post: Option<Vec<f32>>,
     ffn_norm: Vec<f32>,
     gate: Linear,
     up: Linear,
     down: Linear,
+    ffn_post: Option<Vec<f32>>,
 }
 
 /// The model's parameters in packed form.
@@ -71,7 +76,10 @@ struct Arena {
     head_in: Acts,
     logits: Vec<f32>,
     hidden: Vec<Vec<f32>>,
-    rotations: Vec<f32>,
+    /// What half a layer adds, where a norm stands before the addition.
+    branch: Vec<f32>,
+    /// Angles on layers without a window, and on those with one.
+    rotations: [Vec<f32>; 2],
     all_rows: Vec<u32>,
 }
 
@@ -81,7 +89,8 @@ pub struct CpuOps {
     config: ModelConfig,
     sizes: CpuSizes,
     parameters: Parameters,
-    rope: Rope,
+    /// On layers without a window, and on those with one.
+    ropes: [Rope; 2],
     kv: KvStore,
     arena: Arena,
     logits_len: usize,
@@ -110,9 +119,15 @@ impl CpuOps {
             sizes.kv_type,
         )?;
         let arena = Arena::new(config, &parameters, &sizes);
-        let rope = Rope::new(config.rope_kind, config.head_dim, config.rope_base, None);
+        let divisors = weights.rope_divisors(config)?;
+        let near = config.window.map_or(config.rope_base, |window| window.rope_base);
+        let rope = |base, divisors| Rope::new(config.rope_kind, config.head_dim, base, divisors);
+        // Only windows with angles of their own are not stretched with the others.
+        let own = near.to_bits() != config.rope_base.to_bits();
+        let near_divisors = if own { None } else { divisors.as_deref() };
+        let ropes = [rope(config.rope_base, divisors.as_deref()), rope(near, near_divisors)];
         let config = config.clone();
-        Ok(Self { cpu, config, sizes, parameters, rope, kv, arena, logits_len: 0, hidden_len: 0 })
+        Ok(Self { cpu, config, sizes, parameters, ropes, kv, arena, logits_len: 0, hidden_len: 0 })
     }
 
     fn q_width(&self) -> usize {
@@ -131,6 +146,16 @@ impl Linear {
         Ok(Self { matrix, bias })
     }
 
+    /// One of the projections that `name` holds together.
+    fn part(
+        cpu: &Cpu,
+        weights: &mut Weights<'_>,
+        name: &str,
+        rows: Range<usize>,
+    ) -> Result<Self, EngineError> {
+        Ok(Self { matrix: weights.rows(cpu, &format!("{name}.weight"), Some(rows))?, bias: None })
+    }
+
     fn product<'a>(&'a self, store: Store, out: &'a mut [f32]) -> Product<'a> {
         Product { matrix: &self.matrix, bias: self.bias.as_deref(), store, out }
     }
@@ -141,19 +166,69 @@ impl Linear {
 }
 
 impl Layer {
-    fn load(cpu: &Cpu, weights: &mut Weights<'_>, layer: usize) -> Result<Self, EngineError> {
+    fn load(
+        cpu: &Cpu,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+        layer: usize,
+    ) -> Result<Self, EngineError> {
         let name = |part: &str| format!("blk.{layer}.{part}");
+        let attention_norm = weights.values(&name("attn_norm.weight"))?;
+        let [q, k, v] = Self::qkv(cpu, config, weights, &name)?;
+        let head_norms = match weights.optional_values(&name("attn_q_norm.weight"))? {
+            Some(q) => Some((q, weights.values(&name("attn_k_norm.weight"))?)),
+            None => None,
+        };
+        let out = Linear::load(cpu, weights, &name("attn_output"))?;
+        let attention_post = weights.optional_values(&name("post_attention_norm.weight"))?;
+        let ffn_norm = weights.values(&name("ffn_norm.weight"))?;
+        let [gate, up] = Self::gate_up(cpu, config, weights, &name)?;
+        let down = Linear::load(cpu, weights, &name("ffn_down"))?;
+        let ffn_post = weights.optional_values(&name("post_ffw_norm.weight"))?;
         Ok(Self {
-            attention_norm: weights.values(&name("attn_norm.weight"))?,
-            q: Linear::load(cpu, weights, &name("attn_q"))?,
-            k: Linear::load(cpu, weights, &name("attn_k"))?,
-            v: Linear::load(cpu, weights, &name("attn_v"))?,
-            out: Linear::load(cpu, weights, &name("attn_output"))?,
-            ffn_norm: weights.values(&name("ffn_norm.weight"))?,
-            gate: Linear::load(cpu, weights, &name("ffn_gate"))?,
-            up: Linear::load(cpu, weights, &name("ffn_up"))?,
-            down: Linear::load(cpu, weights, &name("ffn_down"))?,
+            attention_norm,
+            q,
+            k,
+            v,
+            head_norms,
+            out,
+            attention_post,
+            ffn_norm,
+            gate,
+            up,
+            down,
+            ffn_post,
         })
+    }
+
+    fn qkv(
+        cpu: &Cpu,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+        name: &impl Fn(&str) -> String,
+    ) -> Result<[Linear; 3], EngineError> {
+        if !config.fused {
+            let mut one = |part: &str| Linear::load(cpu, weights, &name(part));
+            return Ok([one("attn_q")?, one("attn_k")?, one("attn_v")?]);
+        }
+        let q = config.heads * config.head_dim;
+        let kv = config.kv_heads * config.head_dim;
+        let mut part = |rows| Linear::part(cpu, weights, &name("attn_qkv"), rows);
+        Ok([part(0..q)?, part(q..q + kv)?, part(q + kv..q + 2 * kv)?])
+    }
+
+    fn gate_up(
+        cpu: &Cpu,
+        config: &ModelConfig,
+        weights: &mut Weights<'_>,
+        name: &impl Fn(&str) -> String,
+    ) -> Result<[Linear; 2], EngineError> {
+        if !config.fused {
+            let mut one = |part: &str| Linear::load(cpu, weights, &name(part));
+            return Ok([one("ffn_gate")?, one("ffn_up")?]);
+        }
+        let mut part = |rows| Linear::part(cpu, weights, &name("ffn_up"), rows);
+        Ok([part(0..config.ffn)?, part(config.ffn..2 * config.ffn)?])
     }
 
     fn matrices(&self) -> [&Linear; 7] {
@@ -169,7 +244,7 @@ impl Parameters {
     ) -> Result<Self, EngineError> {
         let embedding = weights.matrix(cpu, "token_embd.weight")?;
         let layers = (0..config.layers)
-            .map(|layer| Layer::load(cpu, weights, layer))
+            .map(|layer| Layer::load(cpu, config, weights, layer))
             .collect::<Result<_, _>>()?;
         let final_norm = weights.values("output_norm.weight")?;
         let head =
@@ -230,7 +305,8 @@ impl Arena {
             head_in: Acts::new(sizes.logits, config.hidden, head),
             logits: vec![0.0; sizes.logits * config.vocab],
             hidden: vec![vec![0.0; sizes.hidden * config.hidden]; sizes.captures],
-            rotations: Vec::with_capacity(rows * config.head_dim),
+            branch: vec![0.0; if config.post_norms { rows * config.hidden } else { 0 }],
+            rotations: [0; 2].map(|_| Vec::with_capacity(rows * config.head_dim)),
             all_rows: (0..rows as u32).collect(),
         }
     }
@@ -239,6 +315,32 @@ impl Arena {
     fn norm(&mut self, cpu: &Cpu, rows: usize, weight: &[f32], eps: f32) -> Result<(), PoolError> {
         rms_norm(cpu, &self.x, &self.all_rows[..rows], weight, eps, &mut self.normed)
     }
+}
+
+/// `x += W from`, or `x += norm(W from)` where there is a `post` norm, for the first `rows` rows.
+#[expect(clippy::too_many_arguments, reason = "half a layer's end, all its operands")]
+fn add(
+    cpu: &Cpu,
+    weights: &Linear,
+    from: &Acts,
+    rows: usize,
+    post: Option<&[f32]>,
+    eps: f32,
+    branch: &mut [f32],
+    x: &mut [f32],
+) -> Result<(), PoolError> {
+    let width = rows * weights.matrix.rows();
+    let Some(post) = post else {
+        return linear(cpu, from, rows, &mut [weights.product(Store::Add, &mut x[..width])]);
+    };
+    let branch = &mut branch[..width];
+    linear(cpu, from, rows, &mut [weights.product(Store::Set, branch)])?;
+    // A row of the residual stream is one head of its width.
+    rms_norm_heads(cpu, branch, post, eps)?;
+    for (x, branch) in x.iter_mut().zip(branch) {
+        *x += *branch;
+    }
+    Ok(())
 }
 
 impl Ops for CpuOps {
@@ -262,8 +364,14 @@ impl Ops for CpuOps {
         let width = self.config.hidden;
         for (&token, x) in step.batch.tokens().iter().zip(self.arena.x.chunks_exact_mut(width)) {
             self.parameters.embedding.dequantise_row(token as usize, x);
+            if self.config.embedding_scale.to_bits() != 1f32.to_bits() {
+                x.iter_mut().for_each(|value| *value *= self.config.embedding_scale);
+            }
         }
-        self.rope.table(step.batch.positions(), &mut self.arena.rotations);
+        let used = if self.config.window.is_some() { 2 } else { 1 };
+        for (rope, rotations) in self.ropes[..used].iter().zip(&mut self.arena.rotations) {
+            rope.table(step.batch.positions(), rotations);
+        }
         Ok(())
     }
 
@@ -278,17 +386,23 @@ impl Ops for CpuOps {
             weights.k.product(Store::Set, &mut arena.k[..rows * kv_width]),
             weights.v.product(Store::Set, &mut arena.v[..rows * kv_width]),
         ];
-        Ok(linear(&self.cpu, &arena.normed, rows, &mut products)?)
+        linear(&self.cpu, &arena.normed, rows, &mut products)?;
+        if let Some((q, k)) = &weights.head_norms {
+            rms_norm_heads(&self.cpu, &mut arena.q[..rows * q_width], q, self.config.rms_eps)?;
+            rms_norm_heads(&self.cpu, &mut arena.k[..rows * kv_width], k, self.config.rms_eps)?;
+        }
+        Ok(())
     }
 
     fn rope_append(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
         let rows = step.batch.len();
         let (q_width, kv_width) = (self.q_width(), self.kv_width());
+        let near = usize::from(self.config.window_of(layer).is_some());
         let arena = &mut self.arena;
         Ok(rope_append(
             &self.cpu,
-            &self.rope,
-            &arena.rotations,
+            &self.ropes[near],
+            &arena.rotations[near],
             rows,
             &mut arena.q[..rows * q_width],
             &arena.k[..rows * kv_width],
@@ -301,17 +415,18 @@ impl Ops for CpuOps {
 
     fn attend(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
         let q = &self.arena.q[..step.batch.len() * self.q_width()];
-        let scale = 1.0 / (self.config.head_dim as f32).sqrt();
-        let heads = self.config.heads;
+        let (heads, scale) = (self.config.heads, self.config.attention_scale);
+        let spans = step.spans(self.config.window_of(layer));
         let out = &mut self.arena.attended;
-        Ok(attention(&self.cpu, &self.kv, layer, q, heads, &step.spans, scale, out)?)
+        Ok(attention(&self.cpu, &self.kv, layer, q, heads, spans, scale, out)?)
     }
 
     fn attention_out(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
-        let rows = step.batch.len();
-        let x = &mut self.arena.x[..rows * self.config.hidden];
-        let product = self.parameters.layers[layer].out.product(Store::Add, x);
-        Ok(linear(&self.cpu, &self.arena.attended, rows, &mut [product])?)
+        let weights = &self.parameters.layers[layer];
+        let (rows, eps) = (step.batch.len(), self.config.rms_eps);
+        let Arena { x, branch, attended, .. } = &mut self.arena;
+        let post = weights.attention_post.as_deref();
+        Ok(add(&self.cpu, &weights.out, attended, rows, post, eps, branch, x)?)
     }
 
     fn gate_up(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
@@ -326,14 +441,19 @@ impl Ops for CpuOps {
         ];
         linear(&self.cpu, &arena.normed, rows, &mut products)?;
         let (gate, up) = (&arena.gate[..width], &arena.up[..width]);
-        Ok(swiglu(&self.cpu, gate, up, rows, &mut arena.activated)?)
+        let gated = match self.config.gate {
+            Gate::Silu => swiglu,
+            Gate::Gelu => geglu,
+        };
+        Ok(gated(&self.cpu, gate, up, rows, &mut arena.activated)?)
     }
 
     fn down(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
-        let rows = step.batch.len();
-        let x = &mut self.arena.x[..rows * self.config.hidden];
-        let product = self.parameters.layers[layer].down.product(Store::Add, x);
-        Ok(linear(&self.cpu, &self.arena.activated, rows, &mut [product])?)
+        let weights = &self.parameters.layers[layer];
+        let (rows, eps) = (step.batch.len(), self.config.rms_eps);
+        let Arena { x, branch, activated, .. } = &mut self.arena;
+        let post = weights.ffn_post.as_deref();
+        Ok(add(&self.cpu, &weights.down, activated, rows, post, eps, branch, x)?)
     }
 
     fn keep_hidden(&mut self, index: usize, step: &Step<'_>) -> Result<(), EngineError> {

@@ -2,7 +2,7 @@
 
 use specdec_engine::load::{
     LoadError, ModelConfig, Tokenizer,
-    config::{Architecture, Role, RopeKind, Shape},
+    config::{Architecture, Gate, Role, RopeKind, RopeScaling, Shape, Window},
     gguf::Header,
 };
 use specdec_testkit::gguf::{Fault, Format, Gguf, Tensor, TinyModel, Value};
@@ -27,6 +27,14 @@ fn sizes_are_read() {
         rms_eps: 1e-5,
         rope_base: 10_000.0,
         rope_kind: RopeKind::Pairs,
+        rope_scaling: RopeScaling::None,
+        window: None,
+        attention_scale: 0.25,
+        embedding_scale: 1.0,
+        gate: Gate::Silu,
+        head_norms: false,
+        post_norms: false,
+        fused: false,
         qkv_bias: false,
         tied_embeddings: true,
     };
@@ -38,7 +46,14 @@ fn sizes_are_read() {
 
 #[test]
 fn the_table_names_every_tensor_of_the_file_once() {
-    for model in [TinyModel::llama(), TinyModel::qwen2(), TinyModel::qwen2_k()] {
+    for model in [
+        TinyModel::llama(),
+        TinyModel::qwen2(),
+        TinyModel::qwen2_k(),
+        TinyModel::qwen3(),
+        TinyModel::gemma3(),
+        TinyModel::phi3(),
+    ] {
         let file = model.gguf().unwrap();
         let specs = config_of(&file).unwrap().tensors();
         assert_eq!(specs.len(), file.tensors.len());
@@ -69,9 +84,9 @@ fn tensor(name: &str, dims: &[u64]) -> Tensor {
 type Refusal = (fn(&mut Gguf), &'static str);
 
 #[rustfmt::skip]
-const REFUSALS: [Refusal; 42] = [
+const REFUSALS: [Refusal; 44] = [
     (|f| { f.remove("general.architecture"); }, r#"MissingKey { key: "general.architecture""#),
-    (|f| f.set("general.architecture", "mamba"), r#"Architecture { found: "mamba", supported: "llama, qwen2""#),
+    (|f| f.set("general.architecture", "mamba"), r#"Architecture { found: "mamba", supported: "llama, qwen2, qwen3, gemma3, phi3""#),
     (|f| f.set("general.architecture", Value::U32(1)), r#"KeyType { key: "general.architecture""#),
     (|f| { f.remove("llama.block_count"); }, r#"MissingKey { key: "llama.block_count""#),
     (|f| f.set("llama.block_count", "2"), r#"KeyType { key: "llama.block_count""#),
@@ -100,12 +115,14 @@ const REFUSALS: [Refusal; 42] = [
     (|f| f.set("llama.attention.layer_norm_rms_epsilon", Value::F32(f32::NAN)), r#"KeyValue { key: "llama.attention.layer_norm_rms_epsilon""#),
     (|f| { f.remove("llama.attention.layer_norm_rms_epsilon"); }, r#"MissingKey { key: "llama.attention.layer_norm_rms_epsilon""#),
     (|f| f.set("llama.rope.freq_base", Value::F32(f32::INFINITY)), r#"KeyValue { key: "llama.rope.freq_base""#),
-    (|f| f.set("llama.rope.scaling.type", "yarn"), r#"Unsupported { field: "llama.rope.scaling.type", found: "\"yarn\"""#),
-    (|f| f.set("llama.rope.scaling.factor", Value::F32(2.0)), r#"Unsupported { field: "llama.rope.scaling.factor", found: "2""#),
-    (|f| f.set("llama.rope.scale_linear", Value::F32(4.0)), r#"Unsupported { field: "llama.rope.scale_linear""#),
+    (|f| f.set("llama.rope.scaling.type", "longrope"), r#"Unsupported { field: "llama.rope.scaling.type", found: "\"longrope\"""#),
+    (|f| f.set("llama.rope.scaling.type", "yarn"), r#"MissingKey { key: "llama.rope.scaling.factor""#),
+    (|f| f.set("llama.rope.scaling.factor", Value::F32(-2.0)), r#"KeyValue { key: "llama.rope.scaling.factor""#),
+    (|f| f.set("llama.rope.scale_linear", Value::F32(f32::NAN)), r#"KeyValue { key: "llama.rope.scale_linear""#),
+    (|f| f.set("llama.attention.sliding_window", "4096"), r#"KeyType { key: "llama.attention.sliding_window""#),
+    (|f| f.tensors.push(tensor("rope_factors_long.weight", &[8])), r#"Unsupported { field: "rope_factors_long.weight""#),
+    (|f| f.tensors.push(tensor("rope_freqs.weight", &[9])), r#"TensorShape { name: "rope_freqs.weight""#),
     (|f| f.set("llama.expert_count", Value::U32(8)), r#"Unsupported { field: "llama.expert_count", found: "8""#),
-    (|f| f.set("llama.attention.sliding_window", Value::U32(4096)), r#"Unsupported { field: "llama.attention.sliding_window""#),
-    (|f| f.tensors.push(tensor("rope_freqs.weight", &[8])), r#"Unsupported { field: "rope_freqs.weight""#),
     (|f| f.tensors.push(tensor("blk.0.attn_q_norm.weight", &[16])), r#"UnknownTensor { name: "blk.0.attn_q_norm.weight""#),
     (|f| f.tensors.push(tensor("blk.0.attn_q.bias", &[64])), r#"MissingTensor { name: "blk.0.attn_k.bias""#),
     (|f| { f.remove_tensor("token_embd.weight"); }, r#"MissingTensor { name: "token_embd.weight""#),
@@ -122,6 +139,24 @@ fn contradictions_are_refused() {
         let error = format!("{:?}", config_of(&file).unwrap_err());
         assert!(error.starts_with(expected), "{number}: {error} instead of {expected}");
     }
+}
+
+#[test]
+fn families_say_what_their_layers_are() {
+    let gemma = config_of(&TinyModel::gemma3().gguf().unwrap()).unwrap();
+    let window = Window { size: 8, every: 6, rope_base: 10_000.0 };
+    assert_eq!((gemma.window, gemma.gate, gemma.embedding_scale), (Some(window), Gate::Gelu, 8.0));
+    assert!(gemma.head_norms && gemma.post_norms && !gemma.fused);
+    let windows: Vec<_> = (0..6).map(|layer| gemma.window_of(layer)).collect();
+    assert_eq!(windows, [[Some(8); 5].as_slice(), &[None]].concat());
+    let phi = config_of(&TinyModel::phi3().gguf().unwrap()).unwrap();
+    assert!(phi.fused && phi.window_of(1) == Some(16));
+    let qwen = config_of(&TinyModel::qwen3().gguf().unwrap()).unwrap();
+    assert!(qwen.head_norms && !qwen.post_norms && !qwen.qkv_bias);
+    let mut file = TinyModel::qwen3().gguf().unwrap();
+    file.set("qwen3.attention.sliding_window", Value::U32(64));
+    let error = config_of(&file).unwrap_err();
+    assert!(matches!(error, LoadError::Unsupported { .. }), "{error:?}");
 }
 
 #[test]

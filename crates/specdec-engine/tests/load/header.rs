@@ -112,9 +112,10 @@ fn tensors_are_read_from_their_place() {
     let mut bytes = vec![9; 7];
     let a = file.header().tensor("a").unwrap();
     assert_eq!((a.kind.name, a.rows(), a.cols(), a.bytes), ("Q8_0", 3, 32, 102));
-    file.read_tensor(a, &mut bytes).unwrap();
+    file.read_bytes(a, 0..a.bytes, &mut bytes).unwrap();
     assert_eq!(bytes, (0..102).collect::<Vec<u8>>());
-    file.read_tensor(file.header().tensor("b").unwrap(), &mut bytes).unwrap();
+    let b = file.header().tensor("b").unwrap();
+    file.read_bytes(b, 0..b.bytes, &mut bytes).unwrap();
     assert_eq!(bytes, (0..20).collect::<Vec<u8>>());
     assert!(file.header().tensor("c").is_none());
 }
@@ -124,7 +125,7 @@ fn a_file_that_shrinks_after_opening_is_an_error() {
     let path = kit::temp_file_of(&whole().to_bytes());
     let file = Gguf::open(&path).unwrap();
     std::fs::write(&path, b"GGUF").unwrap();
-    let error = file.read_tensor(&file.header().tensors()[1], &mut Vec::new()).unwrap_err();
+    let error = file.read_bytes(&file.header().tensors()[1], 0..20, &mut Vec::new()).unwrap_err();
     assert!(
         matches!(&error, LoadError::Read { field, .. } if field.contains("\"b\"")),
         "{error:?}"

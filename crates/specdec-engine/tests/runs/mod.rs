@@ -34,6 +34,8 @@ pub fn recipes() -> Vec<(&'static str, TinyModel)> {
         ("llama q4_1 + q8_0", TinyModel::llama_q4_1()),
         ("qwen2 q5_0 + q8_0", mixed),
         ("qwen2 q4_k + q6_k", TinyModel::qwen2_k()),
+        ("gemma3 f32", TinyModel::gemma3()),
+        ("phi3 f32", TinyModel::phi3()),
     ]
 }
 

@@ -27,5 +27,5 @@ pub use fault::{Fault, temp_file_of};
 pub use file::{Gguf, Tensor, Value};
 pub use format::Format;
 pub use noise::Noise;
-pub use recipe::{Arch, RecipeError, Role, TinyModel};
+pub use recipe::{Arch, RecipeError, Role, RopeScaling, TinyModel};
 pub use vocabulary::{BYTES, CHAT_TEMPLATE, SPECIALS, Vocabulary};

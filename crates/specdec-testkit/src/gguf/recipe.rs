@@ -15,6 +15,12 @@ pub enum Arch {
     Llama,
     /// Biases on q, k and v; rotation of halves (i, i + d/2).
     Qwen2,
+    /// Norms on the heads of q and k; rotation of halves.
+    Qwen3,
+    /// As `Qwen3`, with norms behind both halves of a layer and a window on five layers of six.
+    Gemma3,
+    /// One matrix for q, k and v and one for gate and up; rotation of halves.
+    Phi3,
 }
 
 impl Arch {
@@ -23,6 +29,9 @@ impl Arch {
         match self {
             Self::Llama => "llama",
             Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+            Self::Gemma3 => "gemma3",
+            Self::Phi3 => "phi3",
         }
     }
 }
@@ -36,11 +45,33 @@ pub enum Role {
     AttnQ,
     AttnK,
     AttnV,
+    AttnQkv,
     AttnOutput,
     FfnGate,
     FfnUp,
+    FfnGateUp,
     FfnDown,
     Output,
+}
+
+/// Stretched rotary angles, in the words of transformers' `rope_parameters`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "rope_type", rename_all = "lowercase", deny_unknown_fields)]
+#[expect(missing_docs, reason = "the names are the format's own")]
+pub enum RopeScaling {
+    Linear {
+        factor: f32,
+    },
+    Llama3 {
+        factor: f32,
+        low_freq_factor: f32,
+        high_freq_factor: f32,
+        original_max_position_embeddings: usize,
+    },
+    Yarn {
+        factor: f32,
+        original_max_position_embeddings: usize,
+    },
 }
 
 /// A recipe. In JSON, a field left out has the value of [`TinyModel::llama`].
@@ -69,6 +100,10 @@ pub struct TinyModel {
     pub tied: bool,
     /// Base of the rotary frequencies.
     pub rope_base: f32,
+    /// How rotary angles are stretched.
+    pub rope_scaling: Option<RopeScaling>,
+    /// Positions that a layer with a window sees.
+    pub window: Option<usize>,
     /// Longest context that the file declares.
     pub context: usize,
     /// Epsilon of the RMS norms.
@@ -159,6 +194,8 @@ impl TinyModel {
             vocab: 300,
             tied: true,
             rope_base: 10_000.0,
+            rope_scaling: None,
+            window: None,
             context: 512,
             norm_eps: 1e-5,
             pre: None,
@@ -194,6 +231,23 @@ impl TinyModel {
         }
     }
 
+    /// Norms on the heads of q and k.
+    pub fn qwen3() -> Self {
+        Self { arch: Arch::Qwen3, ..Self::qwen2() }
+    }
+
+    /// Six layers with a window of 8 on five of them, and gelu.
+    pub fn gemma3() -> Self {
+        let (layers, window, base) = (6, Some(8), 1e6);
+        let llama = Self::llama();
+        Self { arch: Arch::Gemma3, layers, window, rope_base: base, norm_eps: 1e-6, ..llama }
+    }
+
+    /// Fused projections and a window of 16.
+    pub fn phi3() -> Self {
+        Self { arch: Arch::Phi3, window: Some(16), tied: false, ..Self::llama() }
+    }
+
     /// The format of the matrix `role`.
     pub fn format_of(&self, role: Role) -> Format {
         self.formats.get(&role).copied().unwrap_or(self.format)
@@ -206,8 +260,10 @@ impl TinyModel {
             Role::TokenEmbd | Role::Output => (self.vocab, self.hidden),
             Role::AttnQ => (q, self.hidden),
             Role::AttnK | Role::AttnV => (kv, self.hidden),
+            Role::AttnQkv => (q + 2 * kv, self.hidden),
             Role::AttnOutput => (self.hidden, q),
             Role::FfnGate | Role::FfnUp => (self.ffn, self.hidden),
+            Role::FfnGateUp => (2 * self.ffn, self.hidden),
             Role::FfnDown => (self.hidden, self.ffn),
         }
     }
@@ -236,8 +292,8 @@ impl TinyModel {
 
     fn pre(&self) -> &str {
         self.pre.as_deref().unwrap_or(match self.arch {
-            Arch::Llama => "smollm",
-            Arch::Qwen2 => "qwen2",
+            Arch::Llama | Arch::Phi3 | Arch::Gemma3 => "smollm",
+            Arch::Qwen2 | Arch::Qwen3 => "qwen2",
         })
     }
 
@@ -314,6 +370,27 @@ impl TinyModel {
             set("rope.dimension_count", U32(self.head_dim as u32));
             set("vocab_size", U32(self.vocab as u32));
         }
+        if let Some(window) = self.window {
+            set("attention.sliding_window", U32(window as u32));
+        }
+        self.describe_rope(&mut set);
         file.set("general.quantization_version", U32(2));
+    }
+
+    fn describe_rope(&self, set: &mut impl FnMut(&str, super::Value)) {
+        use super::Value::{F32, U32};
+        match &self.rope_scaling {
+            Some(RopeScaling::Linear { factor }) => {
+                set("rope.scaling.type", "linear".into());
+                set("rope.scaling.factor", F32(*factor));
+            }
+            Some(RopeScaling::Yarn { factor, original_max_position_embeddings: original }) => {
+                set("rope.scaling.type", "yarn".into());
+                set("rope.scaling.factor", F32(*factor));
+                set("rope.scaling.original_context_length", U32(*original as u32));
+            }
+            // In a tensor.
+            Some(RopeScaling::Llama3 { .. }) | None => {}
+        }
     }
 }

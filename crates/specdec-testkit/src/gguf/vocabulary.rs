@@ -90,7 +90,7 @@ impl Vocabulary {
         }
         let room = size.saturating_sub(Self::LEAST);
         vocabulary.push_merges(room);
-        if arch == Arch::Qwen2 {
+        if matches!(arch, Arch::Qwen2 | Arch::Qwen3) {
             vocabulary.push_specials();
         }
         while vocabulary.tokens.len() < size {

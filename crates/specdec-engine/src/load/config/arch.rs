@@ -1,6 +1,6 @@
 //! The supported families and their metadata keys.
 
-use super::{super::LoadError, checked, tensors};
+use super::{super::LoadError, Gate, RopeScaling, Window, checked, rope::yarn_attention, tensors};
 use crate::load::gguf::{FromValue, Header, Strings, Value};
 use specdec_kernels::RopeKind;
 use std::ops::RangeInclusive;
@@ -12,24 +12,74 @@ pub enum Architecture {
     Llama,
     /// Qwen2 and Qwen2.5: Llama with biases on query, key and value.
     Qwen2,
+    /// Qwen3: Llama with norms on the heads of queries and keys.
+    Qwen3,
+    /// Gemma 3: norms on heads and behind both halves of a layer, gelu, most layers with a window.
+    Gemma3,
+    /// Phi-3: Llama with fused projections and a window.
+    Phi3,
 }
 
 impl Architecture {
-    const ALL: [Self; 2] = [Self::Llama, Self::Qwen2];
+    const ALL: [Self; 5] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gemma3, Self::Phi3];
 
     /// Name in `general.architecture`, and the prefix of the model's keys.
     pub fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
             Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+            Self::Gemma3 => "gemma3",
+            Self::Phi3 => "phi3",
         }
     }
 
     pub(super) fn rope_kind(self) -> RopeKind {
         match self {
             Self::Llama => RopeKind::Pairs,
-            Self::Qwen2 => RopeKind::Halves,
+            Self::Qwen2 | Self::Qwen3 | Self::Gemma3 | Self::Phi3 => RopeKind::Halves,
         }
+    }
+
+    /// Whether heads of queries and keys have norms.
+    pub(super) fn head_norms(self) -> bool {
+        matches!(self, Self::Qwen3 | Self::Gemma3)
+    }
+
+    /// Whether a norm stands behind each half of a layer.
+    pub(super) fn post_norms(self) -> bool {
+        self == Self::Gemma3
+    }
+
+    /// Whether projections of one input are one matrix.
+    pub(super) fn fused(self) -> bool {
+        self == Self::Phi3
+    }
+
+    /// Whether a window is known to mean that a layer, or all of them, see so many positions.
+    fn windows(self) -> bool {
+        !matches!(self, Self::Qwen2 | Self::Qwen3)
+    }
+
+    pub(super) fn gate(self) -> Gate {
+        if self == Self::Gemma3 { Gate::Gelu } else { Gate::Silu }
+    }
+
+    /// Scores are divided by the root of this. The largest Gemma 3 has its own idea.
+    pub(super) fn score_width(
+        self,
+        head_dim: usize,
+        hidden: usize,
+        heads: usize,
+        layers: usize,
+    ) -> f32 {
+        let own = self == Self::Gemma3 && layers == 62;
+        if own { hidden as f32 / heads as f32 } else { head_dim as f32 }
+    }
+
+    /// By what embeddings are multiplied.
+    pub(super) fn embedding_scale(self, hidden: usize) -> f32 {
+        if self == Self::Gemma3 { (hidden as f32).sqrt() } else { 1.0 }
     }
 
     pub(super) fn from_gguf(header: &Header) -> Result<Self, LoadError> {
@@ -157,9 +207,65 @@ impl<'a> Keys<'a> {
         Ok(checked(self.header, &key, "a finite number above 1", fine)?.unwrap_or(10_000.0))
     }
 
+    /// A positive number under a key that may be missing.
+    fn positive(&self, name: &str) -> Result<Option<f32>, LoadError> {
+        let fine = |x: f32| x.is_finite() && x > 0.0;
+        checked(self.header, &self.key(name), "a finite number above 0", fine)
+    }
+
+    /// Which layers see how far. Gemma 3 has a window on five layers of six, with angles of their
+    /// own; others on all.
+    pub(super) fn window(&self, rope_base: f32) -> Result<Option<Window>, LoadError> {
+        let size = match self.find::<u32>("attention.sliding_window")? {
+            Some(size @ 1..) if self.architecture.windows() => size as usize,
+            _ => return Ok(None),
+        };
+        if self.architecture != Architecture::Gemma3 {
+            return Ok(Some(Window { size, every: 0, rope_base }));
+        }
+        let every = self.find::<u32>("attention.sliding_window_pattern")?.unwrap_or(6) as usize;
+        let rope_base = self.positive("rope.freq_base_swa")?.unwrap_or(10_000.0);
+        Ok(Some(Window { size, every, rope_base }))
+    }
+
+    pub(super) fn rope_scaling(&self, context: usize) -> Result<RopeScaling, LoadError> {
+        let kind = self.find::<&str>("rope.scaling.type")?;
+        let factor = match self.positive("rope.scaling.factor")? {
+            Some(factor) => Some(factor),
+            None => self.positive("rope.scale_linear")?,
+        };
+        if let Some(tensor) = self.header.tensor(tensors::ROPE_FACTORS) {
+            if factor.is_some_and(|factor| factor != 1.0) {
+                let found = "frequency factors beside rope.scaling.factor".to_owned();
+                return Err(LoadError::Unsupported { field: tensor.name.clone(), found });
+            }
+            return Ok(RopeScaling::Tensor);
+        }
+        match (kind, factor) {
+            (Some("yarn"), factor) => {
+                let factor = factor.ok_or_else(|| self.missing("rope.scaling.factor"))?;
+                let original = self.find::<u32>("rope.scaling.original_context_length")?;
+                let beta = |name, usual| Ok::<_, LoadError>(self.positive(name)?.unwrap_or(usual));
+                let longer = beta("rope.scaling.attn_factor", 1.0)?;
+                Ok(RopeScaling::Yarn {
+                    factor,
+                    original: original.map_or(context as f32 / factor, |n| n as f32),
+                    beta_fast: beta("rope.scaling.yarn_beta_fast", 32.0)?,
+                    beta_slow: beta("rope.scaling.yarn_beta_slow", 1.0)?,
+                    attention: yarn_attention(factor) * longer,
+                })
+            }
+            (Some("none"), _) | (_, None) => Ok(RopeScaling::None),
+            (_, Some(factor)) if factor == 1.0 => Ok(RopeScaling::None),
+            (_, Some(factor)) => Ok(RopeScaling::Linear(factor)),
+        }
+    }
+
     /// Refuses what would change the model's output and has no code here.
     pub(super) fn refuse_unsupported(&self) -> Result<(), LoadError> {
-        for (name, harmless) in NOT_YET {
+        let window = ("attention.sliding_window", is_zero as fn(&Value) -> bool);
+        let window = (!self.architecture.windows()).then_some(window);
+        for (name, harmless) in NOT_YET.into_iter().chain(window) {
             let key = self.key(name);
             let Some(value) = self.header.entries().find(|(k, _)| *k == key).map(|(_, v)| v) else {
                 continue;
@@ -168,24 +274,26 @@ impl<'a> Keys<'a> {
                 return Err(LoadError::Unsupported { field: key, found: shown(value) });
             }
         }
-        if let Some(tensor) = self.header.tensor(tensors::ROPE_FACTORS) {
-            let found = format!("{} frequency factors", tensor.cols());
-            return Err(LoadError::Unsupported { field: tensor.name.clone(), found });
+        let long = ["rope_factors_long.weight", "rope_factors_short.weight"];
+        match long.iter().find_map(|name| self.header.tensor(name)) {
+            Some(tensor) => Err(LoadError::Unsupported {
+                field: tensor.name.clone(),
+                found: format!("{} frequency factors of longrope", tensor.cols()),
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// A key and the values under which it changes nothing.
 type Harmless = (&'static str, fn(&Value) -> bool);
 
-const NOT_YET: [Harmless; 13] = [
-    ("rope.scaling.type", |v| [b"none".as_slice(), b"linear"].iter().any(|t| is_text(v, t))),
-    ("rope.scaling.factor", is_one),
-    ("rope.scaling.attn_factor", is_one),
-    ("rope.scale_linear", is_one),
+const NOT_YET: [Harmless; 12] = [
+    ("rope.scaling.type", |v| SCALINGS.iter().any(|name| is_text(v, name.as_bytes()))),
+    ("rope.scaling.yarn_ext_factor", is_one),
+    ("rope.scaling.yarn_attn_factor", is_one),
+    ("rope.scaling.yarn_log_multiplier", is_zero),
     ("expert_count", is_zero),
-    ("attention.sliding_window", is_zero),
     ("attention.causal", |v| *v == Value::Bool(true)),
     ("attention.scale", is_zero),
     ("attention.clamp_kqv", is_zero),
@@ -194,6 +302,8 @@ const NOT_YET: [Harmless; 13] = [
     ("logit_scale", |v| is_zero(v) || is_one(v)),
     ("use_parallel_residual", |v| *v == Value::Bool(false)),
 ];
+
+const SCALINGS: [&str; 3] = ["none", "linear", "yarn"];
 
 fn is_text(value: &Value, text: &[u8]) -> bool {
     matches!(value, Value::String(found) if **found == *text)

@@ -1,10 +1,13 @@
 //! What a model is: sizes, rotary embedding, the tensors it must have.
 
 mod arch;
+mod rope;
 mod tensors;
 
 pub use arch::Architecture;
+pub use rope::RopeScaling;
 pub use specdec_kernels::RopeKind;
+pub(crate) use tensors::ROPE_FACTORS;
 pub use tensors::{Role, Shape, TensorSpec};
 
 use super::{
@@ -12,6 +15,26 @@ use super::{
     gguf::{FromValue, Header},
 };
 use arch::Keys;
+
+/// The function of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// x times its sigmoid.
+    Silu,
+    /// The Gaussian error unit in the form with tanh.
+    Gelu,
+}
+
+/// Layers that see only the positions nearby.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Positions seen, the row's own among them; at least 1.
+    pub size: usize,
+    /// Every so many layers one sees everything; 0: none does.
+    pub every: usize,
+    /// Base of the rotary frequencies on these layers; they are not stretched.
+    pub rope_base: f32,
+}
 
 /// A checked configuration: every tensor it implies is in the file with the shape it implies.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +63,22 @@ pub struct ModelConfig {
     pub rope_base: f32,
     /// Which elements of a head are rotated together.
     pub rope_kind: RopeKind,
+    /// How angles are stretched, on layers without a window.
+    pub rope_scaling: RopeScaling,
+    /// Layers that see only the positions nearby.
+    pub window: Option<Window>,
+    /// By what scores of attention are multiplied.
+    pub attention_scale: f32,
+    /// By what embeddings are multiplied.
+    pub embedding_scale: f32,
+    /// What gates the feed-forward layer.
+    pub gate: Gate,
+    /// Whether heads of queries and keys are normed before they are rotated.
+    pub head_norms: bool,
+    /// Whether a norm stands behind each half of a layer.
+    pub post_norms: bool,
+    /// Whether query, key and value are one matrix, and gate and up.
+    pub fused: bool,
     /// Whether the query, key and value projections have biases.
     pub qkv_bias: bool,
     /// Whether the output head is the embedding table.
@@ -66,24 +105,45 @@ impl ModelConfig {
         keys.refuse_unsupported()?;
         let heads = keys.size("attention.head_count", 1..=1024)?;
         let hidden = keys.size("embedding_length", 1..=1 << 20)?;
+        let layers = keys.size("block_count", 1..=1024)?;
+        let head_dim = keys.head_dim(hidden, heads)?;
+        let context_length = keys.size("context_length", 1..=1 << 26)?;
+        let rope_base = keys.rope_base()?;
+        let rope_scaling = keys.rope_scaling(context_length)?;
         let config = Self {
             architecture,
-            layers: keys.size("block_count", 1..=1024)?,
+            layers,
             hidden,
             ffn: keys.size("feed_forward_length", 1..=1 << 22)?,
             heads,
             kv_heads: keys.kv_heads(heads)?,
-            head_dim: keys.head_dim(hidden, heads)?,
+            head_dim,
             vocab: keys.vocab()?,
-            context_length: keys.size("context_length", 1..=1 << 26)?,
+            context_length,
             rms_eps: keys.rms_eps()?,
-            rope_base: keys.rope_base()?,
+            rope_base,
             rope_kind: architecture.rope_kind(),
+            rope_scaling,
+            window: keys.window(rope_base)?,
+            attention_scale: rope_scaling.score_scale()
+                / architecture.score_width(head_dim, hidden, heads, layers).sqrt(),
+            embedding_scale: architecture.embedding_scale(hidden),
+            gate: architecture.gate(),
+            head_norms: architecture.head_norms(),
+            post_norms: architecture.post_norms(),
+            fused: architecture.fused(),
             qkv_bias: tensors::has_qkv_bias(header, architecture),
             tied_embeddings: header.tensor(tensors::HEAD).is_none(),
         };
         tensors::check(header, &config)?;
         Ok(config)
+    }
+
+    /// Positions that a row of `layer` sees, its own among them; `None`: all.
+    pub fn window_of(&self, layer: usize) -> Option<usize> {
+        let window = self.window.as_ref()?;
+        let all = window.every > 0 && (layer + 1).is_multiple_of(window.every);
+        (!all).then_some(window.size)
     }
 
     /// Every tensor of the model with its shape, in the order of a forward pass.

@@ -1,6 +1,6 @@
 //! The tensors of a decoder as one table: the weight loader walks it, the checks walk it.
 
-use super::{Architecture, ModelConfig};
+use super::{Architecture, ModelConfig, RopeScaling};
 use crate::load::{
     LoadError,
     gguf::{Header, TensorInfo},
@@ -9,7 +9,8 @@ use std::collections::HashSet;
 
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 pub(super) const HEAD: &str = "output.weight";
-pub(super) const ROPE_FACTORS: &str = "rope_freqs.weight";
+/// The divisors of the rotary angles.
+pub(crate) const ROPE_FACTORS: &str = "rope_freqs.weight";
 
 /// What a tensor does in the forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,20 +27,34 @@ pub enum Role {
     Key,
     /// Its bias.
     KeyBias,
+    /// Query, key and value projections in one.
+    QueryKeyValue,
+    /// Norm of each head of the queries.
+    QueryNorm,
+    /// Norm of each head of the keys.
+    KeyNorm,
     /// Value projection.
     Value,
     /// Its bias.
     ValueBias,
     /// Projection of the attention's output back to the residual stream.
     AttentionOutput,
+    /// Norm of what attention adds to the residual stream.
+    AttentionPostNorm,
     /// Norm before the feed-forward layer.
     FfnNorm,
     /// Gate of the feed-forward layer.
     FfnGate,
     /// Values that the gate multiplies.
     FfnUp,
+    /// Gate and up in one.
+    FfnGateUp,
     /// Projection back to the residual stream.
     FfnDown,
+    /// Norm of what the feed-forward layer adds to the residual stream.
+    FfnPostNorm,
+    /// Divisors of the rotary angles.
+    RopeFactors,
     /// Norm after the last layer.
     OutputNorm,
     /// Output head, one row a token; absent where the embedding table serves.
@@ -90,24 +105,33 @@ enum Width {
     Ffn,
     Queries,
     Keys,
+    Head,
+    AllThree,
+    GateUp,
 }
 
 /// Tensors of a layer: name after `blk.N.`, role, outputs, inputs (`None`: a vector).
-const LAYER: [(&str, Role, Width, Option<Width>); 12] = {
-    use Width::{Ffn, Hidden, Keys, Queries};
+const LAYER: [(&str, Role, Width, Option<Width>); 18] = {
+    use Width::{AllThree, Ffn, GateUp, Head, Hidden, Keys, Queries};
     [
         ("attn_norm.weight", Role::AttentionNorm, Hidden, None),
+        ("attn_qkv.weight", Role::QueryKeyValue, AllThree, Some(Hidden)),
         ("attn_q.weight", Role::Query, Queries, Some(Hidden)),
         ("attn_q.bias", Role::QueryBias, Queries, None),
+        ("attn_q_norm.weight", Role::QueryNorm, Head, None),
         ("attn_k.weight", Role::Key, Keys, Some(Hidden)),
         ("attn_k.bias", Role::KeyBias, Keys, None),
+        ("attn_k_norm.weight", Role::KeyNorm, Head, None),
         ("attn_v.weight", Role::Value, Keys, Some(Hidden)),
         ("attn_v.bias", Role::ValueBias, Keys, None),
         ("attn_output.weight", Role::AttentionOutput, Hidden, Some(Queries)),
+        ("post_attention_norm.weight", Role::AttentionPostNorm, Hidden, None),
         ("ffn_norm.weight", Role::FfnNorm, Hidden, None),
         ("ffn_gate.weight", Role::FfnGate, Ffn, Some(Hidden)),
         ("ffn_up.weight", Role::FfnUp, Ffn, Some(Hidden)),
+        ("ffn_up.weight", Role::FfnGateUp, GateUp, Some(Hidden)),
         ("ffn_down.weight", Role::FfnDown, Hidden, Some(Ffn)),
+        ("post_ffw_norm.weight", Role::FfnPostNorm, Hidden, None),
     ]
 };
 
@@ -118,6 +142,9 @@ impl ModelConfig {
             Width::Ffn => self.ffn,
             Width::Queries => self.heads * self.head_dim,
             Width::Keys => self.kv_heads * self.head_dim,
+            Width::Head => self.head_dim,
+            Width::AllThree => (self.heads + 2 * self.kv_heads) * self.head_dim,
+            Width::GateUp => 2 * self.ffn,
         }
     }
 
@@ -126,6 +153,11 @@ impl ModelConfig {
         match role {
             Role::QueryBias | Role::KeyBias | Role::ValueBias => self.qkv_bias,
             Role::Head => !self.tied_embeddings,
+            Role::QueryNorm | Role::KeyNorm => self.head_norms,
+            Role::AttentionPostNorm | Role::FfnPostNorm => self.post_norms,
+            Role::QueryKeyValue | Role::FfnGateUp => self.fused,
+            Role::Query | Role::Key | Role::Value | Role::FfnGate | Role::FfnUp => !self.fused,
+            Role::RopeFactors => self.rope_scaling == RopeScaling::Tensor,
             _ => true,
         }
     }
@@ -157,6 +189,10 @@ pub(super) fn all(config: &ModelConfig) -> Vec<TensorSpec> {
     let mut specs = vec![outside(EMBEDDING, Role::Embedding, table)];
     specs.extend((0..config.layers).flat_map(|layer| config.layer(layer)));
     specs.push(outside("output_norm.weight", Role::OutputNorm, Shape::Vector(config.hidden)));
+    if config.has(Role::RopeFactors) {
+        let pairs = Shape::Vector(config.head_dim / 2);
+        specs.push(outside(ROPE_FACTORS, Role::RopeFactors, pairs));
+    }
     if config.has(Role::Head) {
         specs.push(outside(HEAD, Role::Head, table));
     }

@@ -24,6 +24,7 @@ use field::Field;
 use std::{
     fs::File,
     io::ErrorKind,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -65,16 +66,22 @@ impl Gguf {
         &self.header
     }
 
-    /// Reads the bytes of a tensor, as they stand in the file, into `bytes` (replaced; its
+    /// Reads the bytes `range` of a tensor, as they stand in the file, into `bytes` (replaced; its
     /// capacity is reused).
     ///
     /// # Errors
     /// [`LoadError::Read`] if the file has changed since its header was read, or the disk fails.
-    pub fn read_tensor(&self, tensor: &TensorInfo, bytes: &mut Vec<u8>) -> Result<(), LoadError> {
-        let length = usize::try_from(tensor.bytes).unwrap_or(usize::MAX);
+    pub fn read_bytes(
+        &self,
+        tensor: &TensorInfo,
+        range: Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), LoadError> {
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         bytes.resize(length, 0);
-        self.file.read_exact_at(bytes, tensor.offset).map_err(|source| LoadError::Read {
-            offset: tensor.offset,
+        let offset = tensor.offset + range.start;
+        self.file.read_exact_at(bytes, offset).map_err(|source| LoadError::Read {
+            offset,
             field: Field::Data(&tensor.name).to_string(),
             source,
         })

@@ -6,7 +6,6 @@ use specdec_kernels::Span;
 use crate::{
     cache::{Move, PAGE},
     load::ModelConfig,
-    model::rows::Step,
 };
 
 /// One tensor of keys and one of values a layer: slots x `kv_heads` x d, f32.
@@ -80,13 +79,13 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(device: &Device, step: &Step<'_>) -> Result<Self> {
-        let mut slots: Vec<u32> = step.spans.iter().flat_map(seen).collect();
+    pub(super) fn new(device: &Device, spans: &[Span<'_>]) -> Result<Self> {
+        let mut slots: Vec<u32> = spans.iter().flat_map(seen).collect();
         slots.sort_unstable();
         slots.dedup();
-        let shape = (step.spans.len(), slots.len());
+        let shape = (spans.len(), slots.len());
         let mut mask = vec![f32::NEG_INFINITY; shape.0 * shape.1];
-        for (span, row) in step.spans.iter().zip(mask.chunks_exact_mut(shape.1)) {
+        for (span, row) in spans.iter().zip(mask.chunks_exact_mut(shape.1)) {
             for slot in seen(span) {
                 if let Ok(column) = slots.binary_search(&slot) {
                     row[column] = 0.0;

@@ -16,19 +16,25 @@ fn softmax(x: &Tensor) -> Result<Tensor> {
     e.broadcast_div(&e.sum_keepdim(D::Minus1)?)
 }
 
-/// `softmax(q k / sqrt(d) + mask) v` (Vaswani et al. 2017), query head `h` on key head
+/// `softmax(scale q k + mask) v` (Vaswani et al. 2017), query head `h` on key head
 /// `h / (heads / kv_heads)` (Ainslie et al. 2023).
 ///
 /// `q`: rows x heads x d; `k`, `v`: keys x `kv_heads` x d; `mask`: rows x keys, 0 where a row sees a
 /// key and minus infinity elsewhere. Result: rows x (heads * d).
-pub(super) fn attention(q: &Tensor, k: &Tensor, v: &Tensor, mask: &Tensor) -> Result<Tensor> {
+pub(super) fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: &Tensor,
+    scale: f32,
+) -> Result<Tensor> {
     let (rows, heads, d) = q.dims3()?;
     let (keys, kv_heads, _) = k.dims3()?;
     let group = heads / kv_heads;
     let q = q.reshape((rows, kv_heads, group, d))?.transpose(0, 1)?.contiguous()?;
     let q = q.reshape((kv_heads, rows * group, d))?;
     let k = k.permute((1, 2, 0))?.contiguous()?;
-    let scores = (q.matmul(&k)? / (d as f64).sqrt())?.reshape((kv_heads, rows, group, keys))?;
+    let scores = (q.matmul(&k)? * f64::from(scale))?.reshape((kv_heads, rows, group, keys))?;
     let p = softmax(&scores.broadcast_add(&mask.unsqueeze(1)?)?)?;
     let v = v.transpose(0, 1)?.contiguous()?;
     let out = p.reshape((kv_heads, rows * group, keys))?.matmul(&v)?;
@@ -43,16 +49,19 @@ pub(super) struct Rotations {
 }
 
 impl Rotations {
-    /// Pair `i` of a head of width `d` turns by `position * base^(-2i/d)` (Su et al. 2021).
+    /// Pair `i` of a head of width `d` turns by `position * base^(-2i/d)` (Su et al. 2021), divided
+    /// by `divisors[i]` where there are any.
     pub(super) fn new(
         device: &candle_core::Device,
         positions: &[u32],
         d: usize,
         base: f32,
+        divisors: Option<&[f32]>,
     ) -> Result<Self> {
+        let divisor = |i: u32| divisors.map_or(1.0, |all| f64::from(all[i as usize]));
         let angles = positions.iter().flat_map(|&position| {
-            let angle =
-                move |i| f64::from(position) * f64::from(base).powf(-2.0 * f64::from(i) / d as f64);
+            let turn = move |i| f64::from(base).powf(-2.0 * f64::from(i) / d as f64);
+            let angle = move |i| f64::from(position) * (turn(i) / divisor(i));
             (0..d as u32 / 2).map(angle)
         });
         let (cos, sin): (Vec<f32>, Vec<f32>) =

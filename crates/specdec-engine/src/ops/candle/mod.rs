@@ -17,7 +17,11 @@ use self::{
 };
 use super::{Memory, Ops};
 use crate::{
-    cache::Move, error::EngineError, load::ModelConfig, model::rows::Step, model::weights::Weights,
+    cache::Move,
+    error::EngineError,
+    load::{ModelConfig, config::Gate},
+    model::rows::Step,
+    model::weights::Weights,
 };
 
 /// Bounds of one pass and of the cache.
@@ -35,9 +39,10 @@ pub struct CandleSizes {
 
 /// What the rows' positions and slots give, the same for every layer.
 struct Geometry {
-    rotations: Rotations,
+    /// On layers without a window, and on those with one.
+    rotations: [Rotations; 2],
     slots: Tensor,
-    view: View,
+    views: [View; 2],
 }
 
 /// The registers of one pass: one row a row; q, k and v by heads.
@@ -102,6 +107,21 @@ impl CandleOps {
         self.geometry.as_ref().ok_or(EngineError::Rows { row: 0, reason })
     }
 
+    /// Which of two a layer uses: 1 with a window.
+    fn near(&self, layer: usize) -> usize {
+        usize::from(self.config.window_of(layer).is_some())
+    }
+
+    /// `x += branch`, normed first where there is a norm.
+    fn add(&mut self, branch: Tensor, post: Option<Tensor>) -> Result<(), EngineError> {
+        let branch = match post {
+            Some(post) => rms_norm(&branch, &post, self.config.rms_eps)?,
+            None => branch,
+        };
+        self.registers.x = (&self.registers.x + branch)?;
+        Ok(())
+    }
+
     /// The values of some rows of `x`.
     fn rows_of(&self, x: &Tensor, rows: &[u32]) -> Result<Vec<f32>, EngineError> {
         if rows.is_empty() {
@@ -130,14 +150,24 @@ impl Ops for CandleOps {
     }
 
     fn embed(&mut self, step: &Step<'_>) -> Result<(), EngineError> {
-        let (device, batch) = (&self.device, step.batch);
-        let (d, base) = (self.config.head_dim, self.config.rope_base);
+        let (device, batch, config) = (&self.device, step.batch, &self.config);
         let tokens = Tensor::new(batch.tokens(), device)?;
-        self.registers.x = self.parameters.embedding.index_select(&tokens, 0)?;
+        let x = self.parameters.embedding.index_select(&tokens, 0)?;
+        self.registers.x = (x * f64::from(config.embedding_scale))?;
+        let rotations = |base, divisors| {
+            Rotations::new(device, batch.positions(), config.head_dim, base, divisors)
+        };
+        let near = config.window.map_or(config.rope_base, |window| window.rope_base);
+        let divisors = self.parameters.divisors.as_deref();
+        let own = near.to_bits() != config.rope_base.to_bits();
+        let near_spans = step.spans(config.window.map(|window| window.size));
         self.geometry = Some(Geometry {
-            rotations: Rotations::new(device, batch.positions(), d, base)?,
+            rotations: [
+                rotations(config.rope_base, divisors)?,
+                rotations(near, if own { None } else { divisors })?,
+            ],
             slots: Tensor::new(batch.slots(), device)?,
-            view: View::new(device, step)?,
+            views: [View::new(device, &step.spans)?, View::new(device, near_spans)?],
         });
         Ok(())
     }
@@ -150,11 +180,16 @@ impl Ops for CandleOps {
         registers.q = weights.q.apply(&h)?.reshape((rows, self.config.heads, d))?;
         registers.k = weights.k.apply(&h)?.reshape((rows, self.config.kv_heads, d))?;
         registers.v = weights.v.apply(&h)?.reshape((rows, self.config.kv_heads, d))?;
+        if let Some((q, k)) = &weights.head_norms {
+            registers.q = rms_norm(&registers.q, q, self.config.rms_eps)?;
+            registers.k = rms_norm(&registers.k, k, self.config.rms_eps)?;
+        }
         Ok(())
     }
 
     fn rope_append(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
         let Geometry { rotations, slots, .. } = self.geometry()?;
+        let rotations = &rotations[self.near(layer)];
         let registers = &self.registers;
         let q = rotations.apply(&registers.q, self.config.rope_kind)?;
         let k = rotations.apply(&registers.k, self.config.rope_kind)?;
@@ -164,29 +199,35 @@ impl Ops for CandleOps {
     }
 
     fn attend(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
-        let view = &self.geometry()?.view;
+        let view = &self.geometry()?.views[self.near(layer)];
         let (k, v) = self.cache.read(layer, &view.slots)?;
-        self.registers.attended = attention(&self.registers.q, &k, &v, &view.mask)?;
+        self.registers.attended =
+            attention(&self.registers.q, &k, &v, &view.mask, self.config.attention_scale)?;
         Ok(())
     }
 
     fn attention_out(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
-        let out = self.parameters.layers[layer].out.apply(&self.registers.attended)?;
-        self.registers.x = (&self.registers.x + out)?;
-        Ok(())
+        let weights = &self.parameters.layers[layer];
+        let out = weights.out.apply(&self.registers.attended)?;
+        self.add(out, weights.attention_post.clone())
     }
 
     fn gate_up(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
         let weights = &self.parameters.layers[layer];
         let h = rms_norm(&self.registers.x, &weights.ffn_norm, self.config.rms_eps)?;
-        self.registers.activated = (weights.gate.apply(&h)?.silu()? * weights.up.apply(&h)?)?;
+        let gate = weights.gate.apply(&h)?;
+        let gate = match self.config.gate {
+            Gate::Silu => gate.silu()?,
+            Gate::Gelu => gate.gelu()?,
+        };
+        self.registers.activated = (gate * weights.up.apply(&h)?)?;
         Ok(())
     }
 
     fn down(&mut self, layer: usize, _: &Step<'_>) -> Result<(), EngineError> {
-        let out = self.parameters.layers[layer].down.apply(&self.registers.activated)?;
-        self.registers.x = (&self.registers.x + out)?;
-        Ok(())
+        let weights = &self.parameters.layers[layer];
+        let out = weights.down.apply(&self.registers.activated)?;
+        self.add(out, weights.ffn_post.clone())
     }
 
     fn keep_hidden(&mut self, index: usize, step: &Step<'_>) -> Result<(), EngineError> {

@@ -15,11 +15,14 @@ pub(super) struct Layer {
     pub(super) q: Linear,
     pub(super) k: Linear,
     pub(super) v: Linear,
+    pub(super) head_norms: Option<(Tensor, Tensor)>,
     pub(super) out: Linear,
+    pub(super) attention_post: Option<Tensor>,
     pub(super) ffn_norm: Tensor,
     pub(super) gate: Linear,
     pub(super) up: Linear,
     pub(super) down: Linear,
+    pub(super) ffn_post: Option<Tensor>,
 }
 
 pub(super) struct Parameters {
@@ -27,6 +30,8 @@ pub(super) struct Parameters {
     pub(super) layers: Vec<Layer>,
     pub(super) final_norm: Tensor,
     pub(super) head: Linear,
+    /// By what the turn of each rotary pair is divided.
+    pub(super) divisors: Option<Vec<f32>>,
     bytes: usize,
     /// Without an embedding table that is not the head too.
     bytes_read: usize,
@@ -64,7 +69,8 @@ impl Parameters {
         let table =
             if config.tied_embeddings { 0 } else { embedding.elem_count() * size_of::<f32>() };
         let (bytes, bytes_read) = (reader.bytes, reader.bytes - table);
-        Ok(Self { embedding, layers, final_norm, head, bytes, bytes_read })
+        let divisors = reader.weights.rope_divisors(config)?;
+        Ok(Self { embedding, layers, final_norm, head, divisors, bytes, bytes_read })
     }
 
     /// Bytes on the device.
@@ -111,20 +117,53 @@ impl Reader<'_, '_> {
         Ok(Linear { weight, bias })
     }
 
+    fn optional_vector(&mut self, name: &str) -> Result<Option<Tensor>, EngineError> {
+        let Some(values) = self.weights.optional_values(name)? else { return Ok(None) };
+        let len = values.len();
+        Ok(Some(self.tensor(values, &[len])?))
+    }
+
+    /// Some of the outputs of a projection.
+    fn part(whole: &Linear, start: usize, rows: usize) -> Result<Linear, EngineError> {
+        Ok(Linear { weight: whole.weight.narrow(0, start, rows)?.contiguous()?, bias: None })
+    }
+
     fn layer(&mut self, config: &ModelConfig, layer: usize) -> Result<Layer, EngineError> {
         let name = |part: &str| format!("blk.{layer}.{part}");
         let (hidden, ffn) = (config.hidden, config.ffn);
-        let (q, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        let (rows, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        let (q, k, v, gate, up) = if config.fused {
+            let all = self.linear(&name("attn_qkv"), rows + 2 * kv, hidden)?;
+            let both = self.linear(&name("ffn_up"), 2 * ffn, hidden)?;
+            let (q, k) = (Self::part(&all, 0, rows)?, Self::part(&all, rows, kv)?);
+            let v = Self::part(&all, rows + kv, kv)?;
+            (q, k, v, Self::part(&both, 0, ffn)?, Self::part(&both, ffn, ffn)?)
+        } else {
+            (
+                self.linear(&name("attn_q"), rows, hidden)?,
+                self.linear(&name("attn_k"), kv, hidden)?,
+                self.linear(&name("attn_v"), kv, hidden)?,
+                self.linear(&name("ffn_gate"), ffn, hidden)?,
+                self.linear(&name("ffn_up"), ffn, hidden)?,
+            )
+        };
+        let head_norms = match self.optional_vector(&name("attn_q_norm.weight"))? {
+            Some(q) => Some((q, self.vector(&name("attn_k_norm.weight"))?)),
+            None => None,
+        };
         Ok(Layer {
             attention_norm: self.vector(&name("attn_norm.weight"))?,
-            q: self.linear(&name("attn_q"), q, hidden)?,
-            k: self.linear(&name("attn_k"), kv, hidden)?,
-            v: self.linear(&name("attn_v"), kv, hidden)?,
-            out: self.linear(&name("attn_output"), hidden, q)?,
+            q,
+            k,
+            v,
+            head_norms,
+            out: self.linear(&name("attn_output"), hidden, rows)?,
+            attention_post: self.optional_vector(&name("post_attention_norm.weight"))?,
             ffn_norm: self.vector(&name("ffn_norm.weight"))?,
-            gate: self.linear(&name("ffn_gate"), ffn, hidden)?,
-            up: self.linear(&name("ffn_up"), ffn, hidden)?,
+            gate,
+            up,
             down: self.linear(&name("ffn_down"), hidden, ffn)?,
+            ffn_post: self.optional_vector(&name("post_ffw_norm.weight"))?,
         })
     }
 }
