@@ -55,6 +55,7 @@ test-oracle: model ## Compare with llama.cpp (own environment, fetches a model o
 	$(call environment,.venv-oracle,tests/oracle)
 	export SPECDEC_TEST_MODEL_SMOLLM2="$$($(BIN)/specdec fetch smollm2-135m)"
 	export SPECDEC_TEST_MODEL_QWEN15B="$$($(BIN)/specdec fetch qwen2.5-coder-1.5b)"
+	export SPECDEC_TEST_MODEL_GEMMA3="$$($(BIN)/specdec fetch gemma3-270m)"
 	.venv-oracle/bin/python -m pytest $(ORACLES) tests/oracle
 	cargo test --release --locked $(FEATURES) -p specdec-engine --test oracle_vectors -- --ignored
 
@@ -64,6 +65,11 @@ test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own e
 	.venv-torch/bin/python $(PIP) dist/specdec_rs-*.whl
 	.venv-torch/bin/python $(PIP) --no-deps --force-reinstall dist/specdec_rs-*.whl
 	.venv-torch/bin/python -m pytest $(ORACLES) tests/torch
+
+.PHONY: fuzz
+fuzz: ## Mutated inputs for every parser, a minute each
+	export SPECDEC_FUZZ_SECONDS=60
+	cargo test --release --locked -p specdec-engine --test fuzz -- --ignored --nocapture
 
 .PHONY: lint
 lint: wheel ## Formatting, clippy, ruff, types, file sizes

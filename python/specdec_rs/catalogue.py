@@ -34,7 +34,6 @@ class Model:
         parts: wheels in the order in which their members are joined.
         size: bytes of the joined file.
         sha256: hex digest of the joined file.
-        missing: what the engine still lacks to run it; None for a model that runs.
     """
 
     name: str
@@ -42,7 +41,6 @@ class Model:
     parts: tuple[Part, ...]
     size: int
     sha256: str
-    missing: str | None = None
 
 
 CATALOGUE: dict[str, Model] = {
@@ -90,7 +88,6 @@ CATALOGUE: dict[str, Model] = {
             ),
             size=253_113_024,
             sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-            missing="the gemma3 architecture and SentencePiece tokenizers",
         ),
     )
 }

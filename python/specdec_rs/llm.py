@@ -38,7 +38,8 @@ class LLM:
     make it in the process that uses it.
 
     Args:
-        model: catalogue name (`specdec fetch` lists them), GGUF file, folder with one, or hub id.
+        model: catalogue name (`specdec fetch` lists them), GGUF file, folder with one or with
+            `config.json` and safetensors, or hub id.
         tokenizer: None: the one in the model file.
         dtype: "auto": as the file has it.
         device: "cpu".

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specdec_rs import _checks as check
 from specdec_rs.catalogue import CATALOGUE, Model, Part
-from specdec_rs.errors import ModelNotFoundError, NotSupportedYetError
+from specdec_rs.errors import ModelNotFoundError
 from specdec_rs.fetch import fetch
 from specdec_rs.progress import Progress
 
@@ -35,11 +35,11 @@ def named(name: str) -> Model:
 def resolve(
     model: str | PathLike[str], *, revision: str | None = None, progress: Progress | None = None
 ) -> Path:
-    """A GGUF file for `model`, fetched or downloaded if need be.
+    """A GGUF file or a folder of transformers for `model`, fetched or downloaded if need be.
 
     A catalogue name wins over a file of the same name (write `./name` for the file); then paths
-    and folders with one GGUF file; then hub ids, `owner/repository` with an optional `:FILE` or
-    `:QUANTISATION`, which need the `hub` extra.
+    and folders with one GGUF file, or with `config.json` and safetensors; then hub ids,
+    `owner/repository` with an optional `:FILE` or `:QUANTISATION`, which need the `hub` extra.
 
     Args:
         model: what the user wrote.
@@ -48,7 +48,6 @@ def resolve(
 
     Raises:
         ConfigError: `model` is no string or path.
-        NotSupportedYetError: a catalogue model that the engine cannot run yet.
         ModelNotFoundError: there is no such thing, or a folder does not hold one GGUF file.
         FetchError: it exists but could not be brought here.
     """
@@ -56,10 +55,10 @@ def resolve(
         raise check.wrong("model", model, "a catalogue name, a path, a folder or a hub id")
     written = check.text("model", fspath(model))
     if isinstance(model, str) and model in CATALOGUE:
-        return _runnable(CATALOGUE[model], progress)
+        return fetch(CATALOGUE[model], progress)
     path = Path(written).expanduser()
     if path.is_dir():
-        return _only_gguf(path)
+        return path if (path / "config.json").is_file() else _only_gguf(path)
     if path.exists():
         return path
     if isinstance(model, str) and _HUB_ID.fullmatch(model):
@@ -72,18 +71,12 @@ def resolve(
     )
 
 
-def _runnable(model: Model, progress: Progress | None) -> Path:
-    # Said before hundreds of megabytes are fetched for nothing.
-    if model.missing is not None:
-        raise NotSupportedYetError("model", model.name, f"the engine lacks {model.missing}")
-    return fetch(model, progress)
-
-
 def _only_gguf(folder: Path) -> Path:
     found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".gguf")
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
         raise ModelNotFoundError(
-            f"{folder} holds {len(found)} GGUF files ({names}), expected one; name the file itself"
+            f"{folder} holds no config.json and {len(found)} GGUF files ({names}), expected one; "
+            "name the file itself"
         )
     return found[0]

@@ -20,7 +20,11 @@ TOKENS = 32
 MODELS = {
     "greedy_smollm2": "SPECDEC_TEST_MODEL_SMOLLM2",
     "greedy_qwen1.5b": "SPECDEC_TEST_MODEL_QWEN15B",
+    "greedy_gemma3": "SPECDEC_TEST_MODEL_GEMMA3",
 }
+
+# What begins every sequence of a model.
+STARTS = {"greedy_gemma3": [2]}
 
 
 def chat(text: str) -> str:
@@ -43,15 +47,24 @@ PROMPTS = [
 ]
 
 
+# Longer than the window of 512 that most layers of gemma3 have: what they see has to move.
+FAR = "".join(f"Item {n} of the list costs {n * 7 % 90 + 10} coins.\n" for n in range(1, 60))
+
+
+def prompts(file: str) -> list[str]:
+    """The prompts of a file."""
+    return [*PROMPTS, FAR] if file in STARTS else PROMPTS
+
+
 def rounded_step(model: LlamaCpp, tokens: list[int]) -> tuple[int, float]:
     """The most probable next token and its lead in logits over the second."""
     (best, first), (_, second) = model.next_logprobs(tokens, 2)
     return best, round(first - second, 4)
 
 
-def follow(model: LlamaCpp, prompt: str) -> dict:
+def follow(model: LlamaCpp, prompt: str, start: list[int]) -> dict:
     """A case."""
-    ids = model.tokenize(prompt)
+    ids = start + model.tokenize(prompt)
     tokens: list[int] = []
     gaps: list[float] = []
     for _ in range(TOKENS):
@@ -65,8 +78,10 @@ def main() -> None:
     """Writes the file of every model whose path is given."""
     for file, variable in MODELS.items():
         if variable in os.environ:
-            model = LlamaCpp(Path(os.environ[variable]))
-            lines = [json.dumps(follow(model, prompt), ensure_ascii=False) for prompt in PROMPTS]
+            model = LlamaCpp(Path(os.environ[variable]), context=2048)
+            start = STARTS.get(file, [])
+            cases = [follow(model, prompt, start) for prompt in prompts(file)]
+            lines = [json.dumps(case, ensure_ascii=False) for case in cases]
             (VECTORS / f"{file}.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 

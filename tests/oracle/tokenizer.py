@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parents[1] / "vectors"
 MODELS = {
     "tokenizer_smollm": "SPECDEC_TEST_MODEL_SMOLLM2",
     "tokenizer_qwen2": "SPECDEC_TEST_MODEL_QWEN15B",
+    "tokenizer_gemma3": "SPECDEC_TEST_MODEL_GEMMA3",
 }
 
 # Token types of the format.
@@ -53,6 +54,8 @@ def byte_alphabet() -> str:
 def vocabulary(path: Path) -> dict:
     """The part of the vocabulary that the texts can touch."""
     fields = GGUFReader(path).fields
+    if fields["tokenizer.ggml.model"].contents() == "llama":
+        return pieces(fields)
     tokens, kinds, merges, pre, eos = (
         fields[f"tokenizer.ggml.{name}"].contents()
         for name in ("tokens", "token_type", "merges", "pre", "eos_token_id")
@@ -70,6 +73,29 @@ def vocabulary(path: Path) -> dict:
     return {"pre": pre, "size": len(tokens), "eos": eos, "tokens": kept, "merges": merges}
 
 
+def pieces(fields: dict) -> dict:
+    """The same of a SentencePiece vocabulary, with the scores of its tokens."""
+    tokens, kinds, scores, eos = (
+        fields[f"tokenizer.ggml.{name}"].contents()
+        for name in ("tokens", "token_type", "scores", "eos_token_id")
+    )
+    written = "\n".join(ALL).replace(" ", "▁")
+    kept = [
+        index
+        for index, (text, kind) in enumerate(zip(tokens, kinds, strict=True))
+        if text in written or (kind != NORMAL and "<unused" not in text)
+    ]
+    return {
+        "model": "llama",
+        "pre": "default",
+        "size": len(tokens),
+        "eos": eos,
+        "tokens": [[index, tokens[index], kinds[index]] for index in kept],
+        "scores": [scores[index] for index in kept],
+        "merges": [],
+    }
+
+
 def vectors(path: Path) -> dict:
     """The content of a file."""
     return {**vocabulary(path), "cases": cases(path)}
@@ -84,7 +110,9 @@ def to_json(found: dict) -> str:
 
 def main() -> None:
     for file, variable in MODELS.items():
-        (FOLDER / f"{file}.json").write_text(to_json(vectors(Path(os.environ[variable]))))
+        if variable in os.environ:
+            text = to_json(vectors(Path(os.environ[variable])))
+            (FOLDER / f"{file}.json").write_text(text)
 
 
 if __name__ == "__main__":

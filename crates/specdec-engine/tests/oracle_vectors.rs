@@ -13,12 +13,14 @@ use specdec_engine::{
     },
 };
 use specdec_kernels::{Cpu, KvType};
-use specdec_testkit::gguf::{Case, Greedy, Round, read_vectors};
+use specdec_testkit::{
+    folder::{self, Dtype},
+    gguf::{Case, Greedy, Round, read_vectors},
+};
 
 /// Largest difference of a logit: 20 times the rounding of an f32 evaluation of these models.
 const F32_BOUND: f32 = 2e-4;
 /// Every file of tiny models.
-#[cfg(feature = "candle")]
 const FILES: [&str; 8] = [
     "tiny_llama",
     "tiny_qwen2",
@@ -54,7 +56,7 @@ fn open(path: &Path, load: Load) -> Decoder {
     let config = ModelConfig::from_gguf(file.header()).unwrap();
     let mut progress = |_, _| {};
     let mut weights = Weights::new(&file, &mut progress);
-    Decoder::new(load(&config, &mut weights, 4), Vec::new()).unwrap()
+    Decoder::new(load(&config, &mut weights, 16), Vec::new()).unwrap()
 }
 
 /// One sequence on a decoder.
@@ -104,8 +106,12 @@ impl Run {
 
 /// Pairs of (engine's, oracle's) rows of a whole case.
 fn rows_of(case: &Case, load: Load, chunk: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
-    let file = case.recipe.temp_file();
-    let mut run = Run { decoder: open(&file, load), cache: SeqCache::default() };
+    rows_from(&case.recipe.temp_file(), case, load, chunk)
+}
+
+/// The same of the model in `file`.
+fn rows_from(file: &Path, case: &Case, load: Load, chunk: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let mut run = Run { decoder: open(file, load), cache: SeqCache::default() };
     let wanted = |position| case.logits_at.contains(&position);
     let mut ours = run.prefill(&case.prompt, chunk, &wanted);
     let mut theirs = case.prompt_logits.clone();
@@ -193,6 +199,40 @@ fn candle_device_equals_transformers() {
     }
 }
 
+/// Folders as transformers writes them, in one file and in three.
+#[test]
+fn folders_equal_transformers() {
+    for file in FILES.iter().filter(|file| **file != "tiny_quant") {
+        for (case, shards) in read_vectors::<Case>(file).iter().zip([1, 3].into_iter().cycle()) {
+            let folder = tempfile::tempdir().unwrap();
+            folder::write(&case.recipe, folder.path(), Dtype::F32, shards);
+            for (ours, theirs) in rows_from(folder.path(), case, on_cpu, 64) {
+                let worst = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                assert!(worst <= F32_BOUND, "{} in a folder: {worst}", case.name);
+            }
+        }
+    }
+}
+
+/// Half-precision weights are computed with as the numbers they are.
+#[test]
+fn half_precision_folders_equal_the_rounded_numbers() {
+    let case = &read_vectors::<Case>("tiny_gemma3")[0];
+    for dtype in [Dtype::F16, Dtype::Bf16] {
+        let [half, single] = [0; 2].map(|_| tempfile::tempdir().unwrap());
+        folder::write(&case.recipe, half.path(), dtype, 1);
+        folder::write(&case.recipe, single.path(), Dtype::F32, 1);
+        let mut rounded = folder::weights(&case.recipe);
+        for number in rounded.iter_mut().flat_map(|weight| &mut weight.numbers) {
+            *number = dtype.round(*number);
+        }
+        let bytes = folder::safetensors(&rounded, Dtype::F32);
+        std::fs::write(single.path().join("model.safetensors"), bytes).unwrap();
+        let rows = |path: &Path| rows_from(path, case, on_cpu, 64);
+        assert_eq!(rows(half.path()), rows(single.path()), "{dtype:?}");
+    }
+}
+
 /// On real weights, with llama.cpp's own tokens as context: where our two best logits are further
 /// apart than `SURE`, both engines must want the same token.
 fn assert_greedy_agreement(vectors: &str, variable: &str) {
@@ -240,4 +280,18 @@ fn smollm2_continues_as_llama_cpp_does() {
 #[ignore = "needs a model of 1.1 GB; make test-oracle runs it"]
 fn qwen_continues_as_llama_cpp_does() {
     assert_greedy_agreement("greedy_qwen1.5b", "SPECDEC_TEST_MODEL_QWEN15B");
+}
+
+#[test]
+#[ignore = "needs a model of 253 MB; make test-oracle runs it"]
+fn gemma_continues_as_llama_cpp_does() {
+    assert_greedy_agreement("greedy_gemma3", "SPECDEC_TEST_MODEL_GEMMA3");
+}
+
+/// Most layers see 512 positions; that the text goes on as llama.cpp's beyond them is the case of
+/// the longest prompt.
+#[test]
+fn the_prompts_for_gemma_outgrow_its_window() {
+    let cases = read_vectors::<Greedy>("greedy_gemma3");
+    assert!(cases.iter().any(|case| case.prompt_token_ids.len() > 600));
 }

@@ -3,8 +3,10 @@
 pub mod chi_square;
 pub mod drafts;
 pub mod enumerate;
+pub mod folder;
 pub mod gguf;
 pub mod grid;
+pub mod hostile;
 pub mod ledger;
 pub mod rational;
 pub mod rounds;

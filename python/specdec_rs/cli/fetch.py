@@ -38,12 +38,8 @@ def run(
 def _list(*, json: bool) -> None:
     if json:
         _show.document(
-            [
-                {"name": m.name, "about": m.about, "size": m.size, "missing": m.missing}
-                for m in CATALOGUE.values()
-            ]
+            [{"name": m.name, "about": m.about, "size": m.size} for m in CATALOGUE.values()]
         )
         return
     for model in CATALOGUE.values():
-        note = f" (cannot run yet: needs {model.missing})" if model.missing else ""
-        typer.echo(f"{model.name:20} {model.size / 1e6:6,.0f} MB  {model.about}{note}")
+        typer.echo(f"{model.name:20} {model.size / 1e6:6,.0f} MB  {model.about}")

@@ -13,8 +13,11 @@ pub enum LoadError {
         /// Path as given.
         path: PathBuf,
     },
-    /// The path names a folder, a pipe or a device.
-    #[error("{} is not a regular file; give the path of a .gguf file", path.display())]
+    /// The path names a pipe, a device, or a folder without a model.
+    #[error(
+        "{} is neither a regular file nor a folder with config.json; give the path of a .gguf file \
+         or of such a folder", path.display()
+    )]
     NotAFile {
         /// Path as given.
         path: PathBuf,
@@ -159,6 +162,14 @@ pub enum LoadError {
         bytes: u64,
         /// Size of the file.
         size: u64,
+    },
+    /// A JSON file of a model folder, or the header of its weights, that cannot be used.
+    #[error("{file}: {message}; the file is damaged or of another kind, fetch it again")]
+    Json {
+        /// File in the folder.
+        file: String,
+        /// What is wrong with it.
+        message: String,
     },
     /// Two tensors that share bytes.
     #[error("tensors {first:?} and {second:?} overlap in the file")]

@@ -7,6 +7,7 @@
 
 pub mod config;
 mod error;
+mod folder;
 pub mod gguf;
 pub mod template;
 pub mod tokenizer;

@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((parts.len(), parts.tail(0)), (2, 5));
         assert_eq!(parts.positions(), &whole.positions()[3..]);
         assert_eq!(parts.slots(), &whole.slots()[3..]);
-        let (whole, parts) = (whole.step(), parts.step());
+        let (whole, parts) = (whole.step(None), parts.step(None));
         for (part, whole) in parts.spans.iter().zip(&whole.spans[3..]) {
             assert_eq!((part.linear, part.extra), (whole.linear, whole.extra));
         }

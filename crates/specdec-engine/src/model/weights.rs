@@ -4,9 +4,10 @@
 use crate::error::EngineError;
 use crate::load::{
     Gguf, LoadError, ModelConfig,
-    config::{ROPE_FACTORS, RopeScaling},
+    config::{LESS_ONE_KEY, ROPE_FACTORS, RopeScaling},
     gguf::TensorInfo,
 };
+use half::{bf16, f16};
 use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
 use std::ops::Range;
 
@@ -14,6 +15,8 @@ use std::ops::Range;
 pub struct Weights<'a> {
     file: &'a Gguf,
     buffer: Vec<u8>,
+    /// Whether norms multiply by 1 + what the file holds.
+    less_one: bool,
     progress: &'a mut dyn FnMut(u64, u64),
     done: u64,
     total: u64,
@@ -23,7 +26,8 @@ impl<'a> Weights<'a> {
     /// The tensors of `file`; `progress` hears bytes read and bytes in all.
     pub fn new(file: &'a Gguf, progress: &'a mut dyn FnMut(u64, u64)) -> Self {
         let total = file.header().tensors().iter().map(|tensor| tensor.bytes).sum();
-        Self { file, buffer: Vec::new(), progress, done: 0, total }
+        let less_one = matches!(file.header().find(LESS_ONE_KEY), Ok(Some(true)));
+        Self { file, buffer: Vec::new(), less_one, progress, done: 0, total }
     }
 
     /// A matrix packed for the kernels.
@@ -59,6 +63,11 @@ impl<'a> Weights<'a> {
         let (tensor, format) = self.read(name, None)?;
         let mut values = vec![0.0; (tensor.rows() * tensor.cols()) as usize];
         dequantise(format, &self.buffer, &mut values).map_err(|source| wrong(name, source))?;
+        if self.less_one && name.ends_with("norm.weight") {
+            for value in &mut values {
+                *value += 1.0;
+            }
+        }
         match values.iter().position(|value| !value.is_finite()) {
             Some(at) => {
                 let row = at / tensor.cols() as usize;
@@ -108,17 +117,36 @@ impl<'a> Weights<'a> {
             .header()
             .tensor(name)
             .ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
-        let format = Format::from_ggml(tensor.kind.id).ok_or_else(|| LoadError::Unsupported {
-            field: name.to_owned(),
-            found: format!("the format {}", tensor.kind.name),
-        })?;
+        let widen = half_precision(tensor.kind.id);
+        let format = match Format::from_ggml(tensor.kind.id) {
+            Some(format) => format,
+            None if widen.is_some() => Format::F32,
+            None => {
+                let (field, found) = (name.to_owned(), format!("the format {}", tensor.kind.name));
+                return Err(LoadError::Unsupported { field, found }.into());
+            }
+        };
         let row = tensor.bytes / tensor.rows();
         let rows = rows.map_or(0..tensor.rows(), |rows| rows.start as u64..rows.end as u64);
         let bytes = rows.start * row..rows.end * row;
         self.done += bytes.end - bytes.start;
         self.file.read_bytes(tensor, bytes, &mut self.buffer)?;
+        if let (Format::F32, Some(widen)) = (format, widen) {
+            let numbers = self.buffer.as_chunks().0.iter();
+            self.buffer = numbers.flat_map(|&number| widen(number).to_le_bytes()).collect();
+        }
         (self.progress)(self.done, self.total);
         Ok((tensor, format))
+    }
+}
+
+/// How a number of two bytes is read, of formats that are computed with in f32 where no kernel
+/// takes them as they are.
+fn half_precision(id: u32) -> Option<fn([u8; 2]) -> f32> {
+    match id {
+        1 => Some(|bytes| f16::from_le_bytes(bytes).to_f32()),
+        30 => Some(|bytes| bf16::from_le_bytes(bytes).to_f32()),
+        _ => None,
     }
 }
 

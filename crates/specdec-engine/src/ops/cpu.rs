@@ -365,7 +365,9 @@ impl Ops for CpuOps {
         for (&token, x) in step.batch.tokens().iter().zip(self.arena.x.chunks_exact_mut(width)) {
             self.parameters.embedding.dequantise_row(token as usize, x);
             if self.config.embedding_scale.to_bits() != 1f32.to_bits() {
-                x.iter_mut().for_each(|value| *value *= self.config.embedding_scale);
+                for value in x {
+                    *value *= self.config.embedding_scale;
+                }
             }
         }
         let used = if self.config.window.is_some() { 2 } else { 1 };

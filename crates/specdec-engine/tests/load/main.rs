@@ -5,6 +5,7 @@ mod config;
 mod files;
 mod header;
 mod hostile;
+mod hostile_files;
 mod hostile_templates;
 mod template;
 mod tokenizer;

@@ -8,6 +8,10 @@ use specdec_testkit::gguf::{self as kit, Value};
 /// The part of a vocabulary that the texts of `cases` can touch, and their ids in llama.cpp.
 #[derive(Deserialize)]
 struct Vectors {
+    #[serde(default = "byte_level")]
+    model: String,
+    #[serde(default)]
+    scores: Vec<f32>,
     pre: String,
     size: usize,
     eos: u32,
@@ -23,6 +27,10 @@ struct Case {
     text: Vec<u32>,
 }
 
+fn byte_level() -> String {
+    "gpt2".to_owned()
+}
+
 fn vectors(name: &str) -> Vectors {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/vectors");
     let text = std::fs::read_to_string(format!("{folder}/tokenizer_{name}.json")).unwrap();
@@ -32,6 +40,17 @@ fn vectors(name: &str) -> Vectors {
 fn from_vectors(vectors: &Vectors) -> Tokenizer {
     let mut file = file(&vectors.pre, vectors.size, &vectors.tokens, &vectors.merges);
     file.set("tokenizer.ggml.eos_token_id", Value::U32(vectors.eos));
+    if !vectors.scores.is_empty() {
+        let mut scores = vec![0.0; vectors.size];
+        for ((id, ..), score) in vectors.tokens.iter().zip(&vectors.scores) {
+            scores[*id] = *score;
+        }
+        let scores = scores.into_iter().map(Value::F32).collect();
+        file.set("tokenizer.ggml.scores", Value::Array(scores));
+        file.set("tokenizer.ggml.add_space_prefix", Value::Bool(false));
+        file.set("tokenizer.ggml.add_bos_token", Value::Bool(false));
+    }
+    file.set("tokenizer.ggml.model", vectors.model.as_str());
     tokenizer_of(&file).unwrap()
 }
 
@@ -45,7 +64,7 @@ fn assert_ids(tokenizer: &Tokenizer, cases: &[Case]) {
 
 #[test]
 fn ids_equal_llama_cpps_on_the_texts_that_matter() {
-    for name in ["smollm", "qwen2"] {
+    for name in ["smollm", "qwen2", "gemma3"] {
         let vectors = vectors(name);
         assert_ids(&from_vectors(&vectors), &vectors.cases);
     }
@@ -66,11 +85,15 @@ fn ids_of_the_whole_model_file_are_the_same() {
 
 #[test]
 fn decoding_gives_the_text_back() {
-    let vectors = vectors("qwen2");
-    let tokenizer = from_vectors(&vectors);
-    for Case { content, parse, text } in &vectors.cases {
-        assert_eq!(tokenizer.decode(parse, false), *content);
-        assert_eq!(tokenizer.decode(text, true), *content);
+    for name in ["qwen2", "gemma3"] {
+        let vectors = vectors(name);
+        let tokenizer = from_vectors(&vectors);
+        for Case { content, parse, text } in &vectors.cases {
+            // SentencePiece writes blanks so, and cannot tell them apart.
+            let content = if name == "gemma3" { &content.replace('▁', " ") } else { content };
+            assert_eq!(tokenizer.decode(parse, false), *content);
+            assert_eq!(tokenizer.decode(text, true), *content);
+        }
     }
 }
 
@@ -86,7 +109,7 @@ fn decoding_without_specials_leaves_the_text() {
 
 #[test]
 fn text_never_gives_a_control_token() {
-    for name in ["smollm", "qwen2"] {
+    for name in ["smollm", "qwen2", "gemma3"] {
         let vectors = vectors(name);
         let tokenizer = from_vectors(&vectors);
         let specials = vectors.tokens.iter().filter(|token| token.2 == 3);
@@ -96,7 +119,7 @@ fn text_never_gives_a_control_token() {
             let ids = tokenizer.encode(text, Specials::AsText, false);
             assert!(!ids.iter().any(|&id| tokenizer.is_control(id)), "{text:?}");
         }
-        assert!(all.len() > 10);
+        assert!(all.len() >= 5, "{name}: {}", all.len());
     }
 }
 
@@ -178,8 +201,9 @@ fn an_absent_pre_tokenizer_is_gpt2s() {
 type Refusal = (fn(&mut kit::Gguf), &'static str);
 
 #[rustfmt::skip]
-const REFUSALS: [Refusal; 12] = [
-    (|f| f.set("tokenizer.ggml.model", "llama"), r#"Tokenizer { key: "tokenizer.ggml.model", found: "llama""#),
+const REFUSALS: [Refusal; 14] = [
+    (|f| f.set("tokenizer.ggml.model", "t5"), r#"Tokenizer { key: "tokenizer.ggml.model", found: "t5""#),
+    (|f| f.set("tokenizer.ggml.model", "llama"), r#"MissingKey { key: "tokenizer.ggml.scores""#),
     (|f| f.set("tokenizer.ggml.pre", "tekken"), r#"Tokenizer { key: "tokenizer.ggml.pre", found: "tekken""#),
     (|f| { f.remove("tokenizer.ggml.model"); }, r#"MissingKey { key: "tokenizer.ggml.model""#),
     (|f| { f.remove("tokenizer.ggml.tokens"); }, r#"MissingKey { key: "tokenizer.ggml.tokens""#),
@@ -188,7 +212,8 @@ const REFUSALS: [Refusal; 12] = [
     (|f| f.set("tokenizer.ggml.merges", strings(["ab".into()])), "Merge { rank: 0"),
     (|f| f.set("tokenizer.ggml.merges", strings(["a b".into(), "a x".into()])), "Merge { rank: 1"),
     (|f| f.set("tokenizer.ggml.tokens", strings(["a".into()])), r#"KeyValue { key: "tokenizer.ggml.token_type""#),
-    (|f| f.set("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(6); 257])), r#"KeyValue { key: "tokenizer.ggml.token_type""#),
+    (|f| f.set("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(6); 257])), "Token { id: 0"),
+    (|f| f.set("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(7); 257])), r#"KeyValue { key: "tokenizer.ggml.token_type""#),
     (|f| f.set("tokenizer.ggml.bos_token_id", Value::U32(257)), r#"KeyValue { key: "tokenizer.ggml.bos_token_id""#),
     (|f| f.set("tokenizer.ggml.eot_token_id", Value::U32(u32::MAX)), r#"KeyValue { key: "tokenizer.ggml.eot_token_id""#),
 ];

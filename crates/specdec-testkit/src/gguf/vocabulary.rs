@@ -81,7 +81,8 @@ impl Vocabulary {
             first_byte: 0,
             first_special: 0,
         };
-        if arch == Arch::Llama {
+        let specials_last = matches!(arch, Arch::Qwen2 | Arch::Qwen3);
+        if !specials_last {
             vocabulary.push_specials();
         }
         vocabulary.first_byte = vocabulary.tokens.len();
@@ -90,7 +91,7 @@ impl Vocabulary {
         }
         let room = size.saturating_sub(Self::LEAST);
         vocabulary.push_merges(room);
-        if matches!(arch, Arch::Qwen2 | Arch::Qwen3) {
+        if specials_last {
             vocabulary.push_specials();
         }
         while vocabulary.tokens.len() < size {

@@ -234,16 +234,20 @@ impl<'a> Keys<'a> {
             Some(factor) => Some(factor),
             None => self.positive("rope.scale_linear")?,
         };
+        // A factor of 1 stretches nothing.
+        let factor = factor.filter(|factor| factor.to_bits() != 1f32.to_bits());
         if let Some(tensor) = self.header.tensor(tensors::ROPE_FACTORS) {
-            if factor.is_some_and(|factor| factor != 1.0) {
+            if factor.is_some() {
                 let found = "frequency factors beside rope.scaling.factor".to_owned();
                 return Err(LoadError::Unsupported { field: tensor.name.clone(), found });
             }
             return Ok(RopeScaling::Tensor);
         }
+        if kind == Some("llama3") {
+            return self.llama3();
+        }
         match (kind, factor) {
-            (Some("yarn"), factor) => {
-                let factor = factor.ok_or_else(|| self.missing("rope.scaling.factor"))?;
+            (Some("yarn"), Some(factor)) => {
                 let original = self.find::<u32>("rope.scaling.original_context_length")?;
                 let beta = |name, usual| Ok::<_, LoadError>(self.positive(name)?.unwrap_or(usual));
                 let longer = beta("rope.scaling.attn_factor", 1.0)?;
@@ -255,10 +259,34 @@ impl<'a> Keys<'a> {
                     attention: yarn_attention(factor) * longer,
                 })
             }
+            (Some("yarn"), None) if self.positive("rope.scaling.factor")?.is_none() => {
+                Err(self.missing("rope.scaling.factor"))
+            }
             (Some("none"), _) | (_, None) => Ok(RopeScaling::None),
-            (_, Some(factor)) if factor == 1.0 => Ok(RopeScaling::None),
             (_, Some(factor)) => Ok(RopeScaling::Linear(factor)),
         }
+    }
+
+    /// The rule of Llama 3.1 as transformers writes it; GGUF files hold its results in a tensor.
+    fn llama3(&self) -> Result<RopeScaling, LoadError> {
+        let number = |name: &str| {
+            let found = self.positive(name)?;
+            found.ok_or_else(|| self.missing(name))
+        };
+        let original = "rope.scaling.original_context_length";
+        let original = self.find::<u32>(original)?.ok_or_else(|| self.missing(original))?;
+        let (low, high) = (number("rope.scaling.low")?, number("rope.scaling.high")?);
+        if low >= high {
+            let found = format!("{high}, with {low} below it");
+            let key = self.key("rope.scaling.high");
+            return Err(LoadError::KeyValue {
+                key,
+                found,
+                expected: "more than the low".to_owned(),
+            });
+        }
+        let factor = number("rope.scaling.factor")?;
+        Ok(RopeScaling::Llama3 { factor, low, high, original: original as f32 })
     }
 
     /// Refuses what would change the model's output and has no code here.
@@ -303,7 +331,7 @@ const NOT_YET: [Harmless; 12] = [
     ("use_parallel_residual", |v| *v == Value::Bool(false)),
 ];
 
-const SCALINGS: [&str; 3] = ["none", "linear", "yarn"];
+const SCALINGS: [&str; 4] = ["none", "linear", "llama3", "yarn"];
 
 fn is_text(value: &Value, text: &[u8]) -> bool {
     matches!(value, Value::String(found) if **found == *text)

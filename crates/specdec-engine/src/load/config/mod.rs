@@ -16,6 +16,11 @@ use super::{
 };
 use arch::Keys;
 
+/// Set where the halves of a head turn together, whatever GGUF files of the family have.
+pub(super) const HALVES_KEY: &str = "specdec.rope_halves";
+/// Set where norms multiply by 1 + what the file holds.
+pub(crate) const LESS_ONE_KEY: &str = "specdec.norms_less_one";
+
 /// The function of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
@@ -38,6 +43,7 @@ pub struct Window {
 
 /// A checked configuration: every tensor it implies is in the file with the shape it implies.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about a family")]
 pub struct ModelConfig {
     /// Family of the decoder.
     pub architecture: Architecture,
@@ -122,7 +128,10 @@ impl ModelConfig {
             context_length,
             rms_eps: keys.rms_eps()?,
             rope_base,
-            rope_kind: architecture.rope_kind(),
+            rope_kind: match header.find(HALVES_KEY)? {
+                Some(true) => RopeKind::Halves,
+                _ => architecture.rope_kind(),
+            },
             rope_scaling,
             window: keys.window(rope_base)?,
             attention_scale: rope_scaling.score_scale()

@@ -51,6 +51,26 @@ impl Header {
         Ok(Self { version, entries, tensors, index })
     }
 
+    /// A header made of what other files say. The tensors have been placed.
+    pub(crate) fn from_parts(
+        entries: Vec<(String, Value)>,
+        tensors: Vec<TensorInfo>,
+    ) -> Result<Self, LoadError> {
+        let mut index = HashMap::new();
+        for (place, tensor) in tensors.iter().enumerate() {
+            if index.insert(tensor.name.clone(), place).is_some() {
+                let (field, name) = ("tensor name", tensor.name.clone());
+                return Err(LoadError::Duplicate { offset: tensor.offset, field, name });
+            }
+        }
+        Ok(Self { version: 3, entries: entries.into_iter().collect(), tensors, index })
+    }
+
+    /// Place of a tensor in [`Header::tensors`].
+    pub(super) fn place(&self, name: &str) -> Option<usize> {
+        self.index.get(name).copied()
+    }
+
     /// Version of the format: 2 or 3.
     pub fn version(&self) -> u32 {
         self.version

@@ -28,19 +28,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// An open GGUF file: its checked header, and its tensors on demand.
+/// An open model: its checked header, and its tensors on demand. A GGUF file, or a folder of
+/// transformers whose files say the same in other words.
 #[derive(Debug)]
 pub struct Gguf {
     path: PathBuf,
-    file: File,
+    files: Vec<File>,
+    /// File of each tensor of the header.
+    homes: Vec<usize>,
     header: Header,
 }
 
 impl Gguf {
-    /// Opens a file and checks its header.
+    /// Opens a model file, or a folder with `config.json`, and checks what it says of itself.
     ///
     /// # Errors
-    /// [`LoadError::NotFound`], [`LoadError::NotAFile`], or whatever [`Header::read`] finds.
+    /// [`LoadError::NotFound`], [`LoadError::NotAFile`], or whatever is wrong with a header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref().to_path_buf();
         let failed = |source: std::io::Error| match source.kind() {
@@ -48,12 +51,27 @@ impl Gguf {
             _ => LoadError::Open { path: path.clone(), source },
         };
         // Asked before opening: to open a pipe would wait for its writer.
-        if !std::fs::metadata(&path).map_err(failed)?.is_file() {
+        let kind = std::fs::metadata(&path).map_err(failed)?;
+        if kind.is_dir() {
+            return super::folder::open(&path);
+        }
+        if !kind.is_file() {
             return Err(LoadError::NotAFile { path });
         }
         let file = File::open(&path).map_err(failed)?;
         let header = Header::read(&file)?;
-        Ok(Self { path, file, header })
+        let homes = vec![0; header.tensors().len()];
+        Ok(Self { path, files: vec![file], homes, header })
+    }
+
+    /// A model in several files; `homes` names the file of each tensor of the header.
+    pub(super) fn from_parts(
+        path: &Path,
+        files: Vec<File>,
+        homes: Vec<usize>,
+        header: Header,
+    ) -> Self {
+        Self { path: path.to_path_buf(), files, homes, header }
     }
 
     /// The path as given to [`Gguf::open`].
@@ -80,10 +98,12 @@ impl Gguf {
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         bytes.resize(length, 0);
         let offset = tensor.offset + range.start;
-        self.file.read_exact_at(bytes, offset).map_err(|source| LoadError::Read {
-            offset,
-            field: Field::Data(&tensor.name).to_string(),
-            source,
-        })
+        let failed = |source| {
+            let field = Field::Data(&tensor.name).to_string();
+            LoadError::Read { offset, field, source }
+        };
+        let home = self.header.place(&tensor.name).map(|place| self.homes[place]);
+        let file = &self.files[home.ok_or_else(|| failed(ErrorKind::NotFound.into()))?];
+        file.read_exact_at(bytes, offset).map_err(failed)
     }
 }

@@ -96,6 +96,28 @@ pub enum Value {
 }
 
 impl Value {
+    /// An array of strings.
+    pub(crate) fn strings<'a>(items: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut strings = Strings::default();
+        for item in items {
+            strings.bytes.extend_from_slice(item);
+            strings.ends.push(strings.bytes.len());
+        }
+        Self::Strings(strings)
+    }
+
+    /// An array of numbers.
+    pub(crate) fn floats(items: &[f32]) -> Self {
+        let bytes = items.iter().flat_map(|item| item.to_le_bytes()).collect();
+        Self::Numbers(Numbers { scalar: Scalar::F32, bytes })
+    }
+
+    /// An array of integers.
+    pub(crate) fn integers(items: &[i64]) -> Self {
+        let bytes = items.iter().flat_map(|item| item.to_le_bytes()).collect();
+        Self::Numbers(Numbers { scalar: Scalar::I64, bytes })
+    }
+
     /// The type in words, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {

@@ -6,8 +6,7 @@
 //! merges make them: the `</s>` of Qwen2 is a piece of HTML.
 
 use super::{
-    bpe::Bpe,
-    special_id,
+    Model, special_id,
     vocab::{TokenKind, Vocab},
 };
 use crate::load::{LoadError, gguf::Header};
@@ -44,8 +43,12 @@ const NAMES: [&str; 24] = [
 ];
 
 /// The ends of the vocabulary, ascending; makes them control tokens.
-pub(super) fn find(header: &Header, vocab: &mut Vocab, bpe: &Bpe) -> Result<Vec<u32>, LoadError> {
-    let is_text = |id: u32| vocab.kind(id) == Some(TokenKind::Normal) && bpe.makes(id);
+pub(super) fn find(
+    header: &Header,
+    vocab: &mut Vocab,
+    model: &Model,
+) -> Result<Vec<u32>, LoadError> {
+    let is_text = |id: u32| vocab.kind(id) == Some(TokenKind::Normal) && model.makes(id);
     let named = NAMES.iter().filter_map(|name| vocab.id(name));
     let mut ends: Vec<u32> = named.filter(|&id| !is_text(id)).collect();
     for key in KEYS {

@@ -1,7 +1,9 @@
-//! Text to token ids and back: byte-level BPE, built from the metadata of the model file.
+//! Text to token ids and back: byte-level BPE or `SentencePiece`, built from the metadata of the
+//! model file.
 //!
 //! ```text
 //! text -> control tokens | text -> user-defined tokens | text -> words -> bytes -> merges -> ids
+//!                                                             \-> characters -> merges -> ids
 //! ```
 //!
 //! Text is taken as it is (no Unicode normalisation), so `decode(encode(text)) == text` wherever
@@ -11,6 +13,7 @@ mod alphabet;
 mod bpe;
 mod ends;
 mod packed;
+mod pieces;
 mod queue;
 mod special;
 mod stream;
@@ -21,10 +24,15 @@ pub use stream::TextDecoder;
 pub use vocab::TokenKind;
 
 use super::{LoadError, gguf::Header};
-use bpe::{Bpe, Scratch};
+use bpe::Bpe;
+use pieces::Pieces;
 use special::{Matcher, Part};
-use vocab::Vocab;
+use vocab::{Vocab, Writing};
 use words::Splitter;
+
+/// Values of `tokenizer.ggml.model` that are known.
+const BYTE_LEVEL: &str = "gpt2";
+const SENTENCE_PIECE: &str = "llama";
 
 const MODEL_KEY: &str = "tokenizer.ggml.model";
 const PRE_KEY: &str = "tokenizer.ggml.pre";
@@ -40,12 +48,67 @@ pub enum Specials {
     AsText,
 }
 
+/// From text without special tokens to ids.
+#[derive(Debug)]
+enum Model {
+    Bytes(Bpe, Splitter),
+    Pieces(Pieces),
+}
+
+/// Buffers that one text's parts share.
+#[derive(Default)]
+struct Scratch {
+    bytes: bpe::Scratch,
+    pieces: pieces::Scratch,
+}
+
+impl Model {
+    fn from_gguf(header: &Header, model: &str, vocab: &Vocab) -> Result<Self, LoadError> {
+        if model == SENTENCE_PIECE {
+            return Pieces::from_gguf(header, vocab).map(Self::Pieces);
+        }
+        let splitter = match header.find::<&str>(PRE_KEY)? {
+            None => Splitter::gpt2(),
+            Some(pre) => Splitter::from_name(pre)
+                .ok_or_else(|| unsupported(PRE_KEY, pre, words::NAMES.join(", ")))?,
+        };
+        let bpe = Bpe::from_gguf(header, vocab, splitter.whole_words_first())?;
+        Ok(Self::Bytes(bpe, splitter))
+    }
+
+    /// Whether ordinary text can become this token, if the file calls it text.
+    fn makes(&self, id: u32) -> bool {
+        match self {
+            Self::Bytes(bpe, _) => bpe.makes(id),
+            Self::Pieces(_) => true,
+        }
+    }
+
+    /// Whether prompts begin with the token that begins a sequence, unless the file says.
+    fn begins_with_bos(&self) -> bool {
+        match self {
+            Self::Bytes(_, splitter) => splitter.begins_with_bos(),
+            Self::Pieces(_) => true,
+        }
+    }
+
+    fn encode(&self, text: &str, vocab: &Vocab, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        match self {
+            Self::Bytes(bpe, splitter) => {
+                for word in splitter.words(text) {
+                    bpe.encode(word.as_bytes(), vocab, &mut scratch.bytes, ids);
+                }
+            }
+            Self::Pieces(pieces) => pieces.encode(text, vocab, &mut scratch.pieces, ids),
+        }
+    }
+}
+
 /// The tokenizer of one model.
 #[derive(Debug)]
 pub struct Tokenizer {
     vocab: Vocab,
-    bpe: Bpe,
-    splitter: Splitter,
+    model: Model,
     control: Matcher,
     user_defined: Matcher,
     bos: Option<u32>,
@@ -62,29 +125,28 @@ impl Tokenizer {
     /// or a special id that contradicts the vocabulary; a missing key.
     pub fn from_gguf(header: &Header) -> Result<Self, LoadError> {
         let model: &str = header.get(MODEL_KEY)?;
-        if model != "gpt2" {
-            return Err(unsupported(MODEL_KEY, model, "gpt2".to_owned()));
-        }
-        let splitter = match header.find::<&str>(PRE_KEY)? {
-            None => Splitter::gpt2(),
-            Some(pre) => Splitter::from_name(pre)
-                .ok_or_else(|| unsupported(PRE_KEY, pre, words::NAMES.join(", ")))?,
+        let writing = match model {
+            BYTE_LEVEL => Writing::Alphabet,
+            SENTENCE_PIECE => Writing::Pieces,
+            _ => {
+                let supported = [BYTE_LEVEL, SENTENCE_PIECE].join(", ");
+                return Err(unsupported(MODEL_KEY, model, supported));
+            }
         };
-        let mut vocab = Vocab::from_gguf(header)?;
-        let bpe = Bpe::from_gguf(header, &vocab, splitter.whole_words_first())?;
-        let ends = ends::find(header, &mut vocab, &bpe)?;
+        let mut vocab = Vocab::from_gguf(header, writing)?;
+        let model = Model::from_gguf(header, model, &vocab)?;
+        let ends = ends::find(header, &mut vocab, &model)?;
         let bos = special_id(header, BOS_KEY, &vocab)?;
-        let add_bos = header.find(ADD_BOS_KEY)?.unwrap_or(splitter.begins_with_bos());
+        let add_bos = header.find(ADD_BOS_KEY)?.unwrap_or(model.begins_with_bos());
         if add_bos && bos.is_none() {
             return Err(LoadError::MissingKey { key: BOS_KEY.to_owned() });
         }
         Ok(Self {
-            bpe,
+            model,
             control: Matcher::new(&vocab, TokenKind::Control)?,
             user_defined: Matcher::new(&vocab, TokenKind::UserDefined)?,
             eos: special_id(header, ends::EOS_KEY, &vocab)?,
             vocab,
-            splitter,
             bos,
             add_bos,
             ends,
@@ -130,11 +192,7 @@ impl Tokenizer {
         for part in self.user_defined.split(text) {
             match part {
                 Part::Token(id) => ids.push(id),
-                Part::Text(text) => {
-                    for word in self.splitter.words(text) {
-                        self.bpe.encode(word.as_bytes(), &self.vocab, scratch, ids);
-                    }
-                }
+                Part::Text(text) => self.model.encode(text, &self.vocab, scratch, ids),
             }
         }
     }
@@ -146,14 +204,19 @@ impl Tokenizer {
         for &id in ids {
             bytes.extend_from_slice(self.shown_bytes(id, skip_special));
         }
-        String::from_utf8_lossy(&bytes).into_owned()
+        // The blank that encoding puts in front of a text.
+        let added = matches!(&self.model, Model::Pieces(pieces) if pieces.blank_first);
+        let start = usize::from(added && bytes.first() == Some(&b' '));
+        String::from_utf8_lossy(&bytes[start..]).into_owned()
     }
 
     /// The bytes that token `id` adds to a text: none for control and unused tokens and for ids
     /// beyond the vocabulary (rows that only pad the embedding table).
     pub fn token_bytes(&self, id: u32) -> &[u8] {
         match self.vocab.kind(id) {
-            Some(TokenKind::Normal | TokenKind::UserDefined) => self.vocab.piece(id),
+            Some(TokenKind::Normal | TokenKind::UserDefined | TokenKind::Byte) => {
+                self.vocab.piece(id)
+            }
             _ => &[],
         }
     }

@@ -22,7 +22,21 @@ pub enum TokenKind {
     UserDefined,
     /// A number without a meaning.
     Unused,
+    /// One byte of a character that has no token, written `<0xE2>` (`SentencePiece`).
+    Byte,
 }
+
+/// How tokens are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// In the byte alphabet.
+    Alphabet,
+    /// As text with [`BLANK`] for blanks.
+    Pieces,
+}
+
+/// What stands for a blank in `SentencePiece`.
+pub(super) const BLANK: char = '▁';
 
 impl TokenKind {
     /// The kinds of llama.cpp's `llama_token_type`.
@@ -32,6 +46,7 @@ impl TokenKind {
             Value::Unsigned(2 | 3) | Value::Signed(2 | 3) => Self::Control,
             Value::Unsigned(4) | Value::Signed(4) => Self::UserDefined,
             Value::Unsigned(0 | 5) | Value::Signed(0 | 5) => Self::Unused,
+            Value::Unsigned(6) | Value::Signed(6) => Self::Byte,
             _ => return None,
         })
     }
@@ -47,7 +62,7 @@ pub(super) struct Vocab {
 }
 
 impl Vocab {
-    pub(super) fn from_gguf(header: &Header) -> Result<Self, LoadError> {
+    pub(super) fn from_gguf(header: &Header, writing: Writing) -> Result<Self, LoadError> {
         let tokens: &Strings = header.get(TOKENS_KEY)?;
         let kinds = read_kinds(header, tokens.len())?;
         let mut vocab = Self {
@@ -58,23 +73,19 @@ impl Vocab {
             kinds,
         };
         for (id, token) in (0..).zip(tokens.iter()) {
-            vocab.push(id, token).map_err(|reason| LoadError::Token { id, reason })?;
+            vocab.push(id, token, writing).map_err(|reason| LoadError::Token { id, reason })?;
         }
         Ok(vocab)
     }
 
-    fn push(&mut self, id: u32, token: &[u8]) -> Result<(), &'static str> {
+    fn push(&mut self, id: u32, token: &[u8], writing: Writing) -> Result<(), &'static str> {
         const FULL: &str = "is beyond 4 GiB of vocabulary";
         let text = std::str::from_utf8(token).map_err(|_| "is not valid UTF-8")?;
         if token.len() > MAX_TOKEN_BYTES {
             return Err("is longer than 4096 bytes");
         }
         self.texts.push(token.iter().copied()).ok_or(FULL)?;
-        match alphabet::bytes(text).filter(|_| self.kinds[id as usize] == TokenKind::Normal) {
-            Some(bytes) => self.pieces.push(bytes),
-            None => self.pieces.push(token.iter().copied()),
-        }
-        .ok_or(FULL)?;
+        self.push_piece(text, self.kinds[id as usize], writing)?.ok_or(FULL)?;
         if token.is_empty() {
             return Ok(());
         }
@@ -90,6 +101,33 @@ impl Vocab {
                 Ok(())
             }
         }
+    }
+
+    /// The bytes that a token stands for; `None` if the vocabulary is full.
+    fn push_piece(
+        &mut self,
+        text: &str,
+        kind: TokenKind,
+        writing: Writing,
+    ) -> Result<Option<()>, &'static str> {
+        Ok(match (kind, writing) {
+            (TokenKind::Normal, Writing::Alphabet) => match alphabet::bytes(text) {
+                Some(bytes) => self.pieces.push(bytes),
+                None => self.pieces.push(text.bytes()),
+            },
+            (TokenKind::Byte, Writing::Alphabet) => {
+                return Err("stands for a byte, which this tokenizer spells otherwise");
+            }
+            (TokenKind::Byte, Writing::Pieces) => {
+                let byte = text.strip_prefix("<0x").and_then(|text| text.strip_suffix('>'));
+                let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                self.pieces.push([byte.ok_or("stands for no byte")?])
+            }
+            (TokenKind::Normal | TokenKind::UserDefined, Writing::Pieces) => {
+                self.pieces.push(text.replace(BLANK, " ").bytes())
+            }
+            _ => self.pieces.push(text.bytes()),
+        })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -148,7 +186,7 @@ fn read_kinds(header: &Header, count: usize) -> Result<Vec<TokenKind>, LoadError
     }
     let kind = |value: Value| {
         TokenKind::from_value(&value)
-            .ok_or_else(|| wrong(format!("{value:?}"), "kinds from 0 to 5".to_owned()))
+            .ok_or_else(|| wrong(format!("{value:?}"), "kinds from 0 to 6".to_owned()))
     };
     numbers.iter().map(kind).collect()
 }
