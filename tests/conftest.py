@@ -49,7 +49,7 @@ Cook = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def cook(tmp_path_factory: pytest.TempPathFactory) -> Cook:
-    """Makes tiny random models: `cook(fault=None, **recipe)` is a file."""
+    """Makes tiny random models: `cook(fault=None, folder=False, **recipe)` is one's path."""
     build = ["cargo", "build", "-q", "--release", "--locked", "-p", "specdec-testkit"]
     messages = subprocess.run(
         [*build, "--bin", "tiny-model", "--message-format", "json"],
@@ -60,14 +60,15 @@ def cook(tmp_path_factory: pytest.TempPathFactory) -> Cook:
     )
     built = [json.loads(line).get("executable") for line in messages.stdout.splitlines()]
     (program,) = filter(None, built)
-    folder = tmp_path_factory.mktemp("tiny")
+    home = tmp_path_factory.mktemp("tiny")
 
-    def run(*, fault: str | None = None, **recipe: object) -> Path:
-        recipe_file = folder / "recipe.json"
+    def run(*, fault: str | None = None, folder: bool = False, **recipe: object) -> Path:
+        recipe_file = home / "recipe.json"
         recipe_file.write_text(json.dumps(recipe))
-        model = folder / f"{len(list(folder.iterdir()))}.gguf"
+        model = home / f"{len(list(home.iterdir()))}{'' if folder else '.gguf'}"
         planted = ["--fault", fault] if fault else []
-        command = [program, "--recipe", str(recipe_file), "--out", str(model), *planted]
+        out = "--folder" if folder else "--out"
+        command = [program, "--recipe", str(recipe_file), out, str(model), *planted]
         subprocess.run(command, check=True)
         return model
 

@@ -1,4 +1,4 @@
-"""The testkit's folders are what transformers reads: loaded by it, they give the committed logits."""
+"""The testkit's folders are what transformers reads: it gets the committed logits from them."""
 
 from __future__ import annotations
 

@@ -95,10 +95,3 @@ def test_a_conversation_can_be_one_document() -> None:
     answers = json.loads(done.stdout)
     assert len(answers) == 2
     assert all(answer["outputs"][0]["text"] for answer in answers)
-
-
-def test_a_model_that_cannot_run_yet_is_refused_before_it_is_fetched() -> None:
-    done = specdec("generate", PROMPT, "--model", "gemma3-270m")
-    assert done.returncode == 2
-    assert "not yet supported" in done.stderr
-    assert "fetch" not in done.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import specdec_rs as sd
+from tests.conftest import Cook
 
 NOWHERE = "/nowhere/model.gguf"
 
@@ -94,3 +95,18 @@ def test_a_text_beyond_all_measure_is_refused_before_it_is_read(tiny: Path) -> N
                 call("x" * 100_000_000)
         # The tokenizer alone takes texts of any length.
         assert len(llm.get_tokenizer().encode("é" * 100_000)) > 64
+
+
+@pytest.mark.parametrize("arch", ["qwen2", "qwen3", "gemma3", "phi3"])
+def test_a_folder_of_transformers_answers_as_the_gguf_file(cook: Cook, arch: str) -> None:
+    recipe = {"arch": arch, "seed": 5}
+    greedy = sd.SamplingParams(temperature=0, max_tokens=16, ignore_eos=True)
+    answers = []
+    for folder in (False, True):
+        with sd.LLM(cook(folder=folder, **recipe)) as llm:
+            (output,) = llm.generate("Hello the world 12", greedy, use_tqdm=False)
+            (chat,) = llm.chat([{"role": "user", "content": "<|im_end|>"}], greedy, use_tqdm=False)
+            answers.append((output.prompt_token_ids, output.outputs[0].token_ids, chat))
+    (file_prompt, file_tokens, file_chat), (prompt, tokens, chat) = answers
+    assert (prompt, tokens) == (file_prompt, file_tokens)
+    assert chat.prompt_token_ids == file_chat.prompt_token_ids

@@ -28,6 +28,14 @@ impl Dtype {
         }
     }
 
+    fn torch_name(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+        }
+    }
+
     fn bytes(self, number: f32) -> Vec<u8> {
         match self {
             Self::F32 => number.to_le_bytes().to_vec(),
@@ -193,7 +201,7 @@ pub fn config(model: &TinyModel, dtype: Dtype) -> Value {
     let mut config = json!({
         "model_type": kind,
         "architectures": [class],
-        "torch_dtype": format!("{dtype:?}").to_lowercase(),
+        "dtype": dtype.torch_name(),
         "num_hidden_layers": model.layers,
         "hidden_size": model.hidden,
         "intermediate_size": model.ffn,

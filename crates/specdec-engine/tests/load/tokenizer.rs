@@ -142,6 +142,37 @@ fn a_million_equal_characters() {
             assert!(tokenizer.decode(&ids, false) == text, "{pre} {class:?}");
         }
     }
+    let pieces = from_vectors(&self::vectors("gemma3"));
+    for class in ["a", " ", "\n", "=", "\0", "你", "😀", "\u{301}", "ab"] {
+        let text = class.repeat(1_000_000);
+        let ids = pieces.encode(&text, Specials::Parse, false);
+        assert!(pieces.decode(&ids, false) == text, "pieces {class:?}");
+    }
+}
+
+/// Without a token for it, a character is spelt in bytes; without those, it is the unknown one.
+#[test]
+fn pieces_fall_back_to_bytes_and_then_to_the_unknown_token() {
+    let mut tokens = vec![("<unk>", 2), ("▁", 1), ("a", 1), ("▁a", 1), ("<0xC3>", 6)];
+    let tokenizer_with = |tokens: &[(&str, i32)], prefix: bool| {
+        let numbered = tokens.iter().enumerate();
+        let numbered: Vec<_> =
+            numbered.map(|(id, (text, kind))| (id, (*text).to_owned(), *kind)).collect();
+        let mut file = file("default", tokens.len(), &numbered, &[]);
+        file.set("tokenizer.ggml.model", "llama");
+        let scores = (0..tokens.len()).map(|id| Value::F32(-(id as f32))).collect();
+        file.set("tokenizer.ggml.scores", Value::Array(scores));
+        file.set("tokenizer.ggml.unknown_token_id", Value::U32(0));
+        file.set("tokenizer.ggml.add_bos_token", Value::Bool(false));
+        file.set("tokenizer.ggml.add_space_prefix", Value::Bool(prefix));
+        tokenizer_of(&file).unwrap()
+    };
+    let without = tokenizer_with(&tokens, false);
+    assert_eq!(without.encode("é a", Specials::Parse, false), [4, 0, 3]);
+    tokens.push(("<0xA9>", 6));
+    let with = tokenizer_with(&tokens, true);
+    let ids = with.encode("aé", Specials::Parse, false);
+    assert_eq!((ids.as_slice(), with.decode(&ids, false)), (&[3, 4, 5][..], "aé".to_owned()));
 }
 
 fn texts(tokenizer: &Tokenizer, text: &str, specials: Specials) -> Vec<String> {
