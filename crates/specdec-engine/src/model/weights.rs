@@ -7,7 +7,6 @@ use crate::load::{
     config::{LESS_ONE_KEY, ROPE_FACTORS, RopeScaling},
     gguf::TensorInfo,
 };
-use half::{bf16, f16};
 use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
 use std::ops::Range;
 
@@ -117,36 +116,17 @@ impl<'a> Weights<'a> {
             .header()
             .tensor(name)
             .ok_or_else(|| LoadError::MissingTensor { name: name.to_owned() })?;
-        let widen = half_precision(tensor.kind.id);
-        let format = match Format::from_ggml(tensor.kind.id) {
-            Some(format) => format,
-            None if widen.is_some() => Format::F32,
-            None => {
-                let (field, found) = (name.to_owned(), format!("the format {}", tensor.kind.name));
-                return Err(LoadError::Unsupported { field, found }.into());
-            }
-        };
+        let format = Format::from_ggml(tensor.kind.id).ok_or_else(|| LoadError::Unsupported {
+            field: name.to_owned(),
+            found: format!("the format {}", tensor.kind.name),
+        })?;
         let row = tensor.bytes / tensor.rows();
         let rows = rows.map_or(0..tensor.rows(), |rows| rows.start as u64..rows.end as u64);
         let bytes = rows.start * row..rows.end * row;
         self.done += bytes.end - bytes.start;
         self.file.read_bytes(tensor, bytes, &mut self.buffer)?;
-        if let (Format::F32, Some(widen)) = (format, widen) {
-            let numbers = self.buffer.as_chunks().0.iter();
-            self.buffer = numbers.flat_map(|&number| widen(number).to_le_bytes()).collect();
-        }
         (self.progress)(self.done, self.total);
         Ok((tensor, format))
-    }
-}
-
-/// How a number of two bytes is read, of formats that are computed with in f32 where no kernel
-/// takes them as they are.
-fn half_precision(id: u32) -> Option<fn([u8; 2]) -> f32> {
-    match id {
-        1 => Some(|bytes| f16::from_le_bytes(bytes).to_f32()),
-        30 => Some(|bytes| bf16::from_le_bytes(bytes).to_f32()),
-        _ => None,
     }
 }
 
