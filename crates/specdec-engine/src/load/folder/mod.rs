@@ -43,8 +43,7 @@ struct Index {
 pub(super) fn open(folder: &Path) -> Result<Gguf, LoadError> {
     let needed = |name: &str| LoadError::NotFound { path: folder.join(name) };
     let no_model = || LoadError::NotAFile { path: folder.to_path_buf() };
-    let json: Map<String, Json> =
-        json::read(folder, "config.json", SMALL)?.ok_or_else(no_model)?;
+    let json: Map<String, Json> = json::read(folder, "config.json", SMALL)?.ok_or_else(no_model)?;
     let config = config::read(&json)?;
     let document: tokenizer::Document =
         json::read(folder, tokenizer::FILE, TOKENIZER)?.ok_or_else(|| needed(tokenizer::FILE))?;
