@@ -130,7 +130,7 @@ impl Draws<f64> for Independent {
                 break;
             }
             let u = self.uniform(Draw { draw: draw.draw + i, ..draw });
-            all.push(quantile(u * left, law, &all));
+            all.push(law.quantile(u * left, &all));
         }
         all.split_off(taken.len())
     }
@@ -144,23 +144,7 @@ pub fn accept(u: f64, p: f64, q: f64) -> bool {
 /// The token at quantile `u` in (0, 1) of `law`: the first whose cumulated weight exceeds
 /// u * total. Never one of weight 0.
 pub fn invert(u: f64, law: &Law<f64>) -> TokenId {
-    quantile(u * law.total(), law, &[])
-}
-
-/// The first token, `taken` ones left out, at which the cumulated weight exceeds `target`.
-fn quantile(target: f64, law: &Law<f64>, taken: &[TokenId]) -> TokenId {
-    let mut mass = 0.0;
-    let mut last = 0;
-    let possible = |(token, weight): &(TokenId, &f64)| **weight > 0.0 && !taken.contains(token);
-    for (token, &weight) in law.iter().filter(possible) {
-        mass += weight;
-        last = token;
-        if target < mass {
-            break;
-        }
-    }
-    // Rounding may leave the whole mass a hair under the target: then the last possible token.
-    last
+    law.quantile(u * law.total(), &[])
 }
 
 /// Drafter-invariant noise (Daliri, Musco, Suresh, arXiv:2408.07978), keyed by (absolute position,
@@ -188,25 +172,8 @@ impl Coupled {
 
     /// The winner of the race at `position` for the weights of `law`.
     pub fn race(&self, position: usize, law: &Law<f64>) -> TokenId {
-        let mut best = f64::INFINITY;
-        let mut winner = 0;
-        let mut block = (u32::MAX, [0.0; 2]);
-        for (token, &weight) in law.iter().filter(|(_, weight)| **weight > 0.0) {
-            if block.0 != token / 2 {
-                block = (token / 2, self.pair(position, token / 2));
-            }
-            let u = block.1[(token % 2) as usize];
-            // -ln u >= 1 - u: most tokens need no logarithm. The slack keeps the rounding of this
-            // test from dropping a winner, so the result is that of the race run in full.
-            if 1.0 - u > best * weight * (1.0 + 1e-15) {
-                continue;
-            }
-            let score = exponential(u) / weight;
-            if score < best {
-                (best, winner) = (score, token);
-            }
-        }
-        winner
+        let winner = self.ranking(position, law, &[], 1).pop();
+        winner.expect("a law has a possible token")
     }
 
     /// The first `count` to finish that race, in order, `taken` ones left out: `count` draws without
@@ -218,31 +185,87 @@ impl Coupled {
         taken: &[TokenId],
         count: usize,
     ) -> Vec<TokenId> {
-        let mut best: Vec<(f64, TokenId)> = Vec::with_capacity(count + 1);
-        let mut block = (u32::MAX, [0.0; 2]);
-        let possible = |(token, weight): &(TokenId, &f64)| **weight > 0.0 && !taken.contains(token);
-        for (token, &weight) in law.iter().filter(possible) {
-            if block.0 != token / 2 {
-                block = (token / 2, self.pair(position, token / 2));
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut finish = Finish { best: Vec::with_capacity(count + 1), count };
+        if let Some(weights) = law.dense_weights() {
+            self.run_dense(position, weights, taken, &mut finish);
+        } else {
+            let mut block = (u32::MAX, [0.0; 2]);
+            for (token, &weight) in law.iter() {
+                if block.0 != token / 2 {
+                    block = (token / 2, self.pair(position, token / 2));
+                }
+                if weight > 0.0 && !taken.contains(&token) {
+                    finish.arrive(token, block.1[(token % 2) as usize], weight);
+                }
             }
-            let u = block.1[(token % 2) as usize];
-            let last = if best.len() < count { f64::INFINITY } else { best[count - 1].0 };
-            // As in [`Coupled::race`].
-            if 1.0 - u > last * weight * (1.0 + 1e-15) {
+        }
+        finish.best.into_iter().map(|(_, token)| token).collect()
+    }
+
+    /// All tokens of a dense law: [`PAIRS`] blocks of noise at a time, of which the upper words
+    /// alone are compared; hardly any token is then worth its logarithm.
+    fn run_dense(&self, position: usize, weights: &[f64], taken: &[TokenId], finish: &mut Finish) {
+        for (chunk, weights) in weights.chunks(2 * PAIRS).enumerate() {
+            let first = (chunk * PAIRS) as u32;
+            let mut noise = [[0; 4]; PAIRS];
+            for (i, words) in noise.iter_mut().enumerate() {
+                *words = philox(self.counter(position, first + i as u32), self.key.words());
+            }
+            // 1 - u is at least this many times 2^-32, whatever the lower word is.
+            let distance = |i: usize| f64::from(!noise[i / 2][2 * (i % 2) + 1]);
+            let limit = finish.limit() * 4_294_967_296.0;
+            let near = |i: usize, weight: f64| distance(i) <= limit * weight;
+            if !weights.iter().enumerate().fold(false, |any, (i, &w)| any | near(i, w)) {
                 continue;
             }
-            let score = exponential(u) / weight;
-            // Behind its equals: they have lower ids.
-            let place = best.partition_point(|&(other, _)| other <= score);
-            best.insert(place, (score, token));
-            best.truncate(count);
+            for (i, &weight) in weights.iter().enumerate() {
+                let token = 2 * first + i as TokenId;
+                let [low, high] = [0, 1].map(|word| noise[i / 2][2 * (i % 2) + word]);
+                if weight > 0.0 && near(i, weight) && !taken.contains(&token) {
+                    finish.arrive(token, uniform(low, high), weight);
+                }
+            }
         }
-        best.into_iter().map(|(_, token)| token).collect()
     }
 
     fn pair(&self, position: usize, pair: u32) -> [f64; 2] {
         let [a, b, c, d] = philox(self.counter(position, pair), self.key.words());
         [uniform(a, b), uniform(c, d)]
+    }
+}
+
+/// Blocks of noise made at a time.
+const PAIRS: usize = 8;
+
+/// The first `count` of a race so far, in order.
+struct Finish {
+    best: Vec<(f64, TokenId)>,
+    count: usize,
+}
+
+impl Finish {
+    /// Nobody with (1 - u) / weight above this comes in among the first: -ln u >= 1 - u. The slack
+    /// keeps the rounding of the test from dropping one, so the result is that of the race run in
+    /// full.
+    fn limit(&self) -> f64 {
+        let last =
+            if self.best.len() < self.count { f64::INFINITY } else { self.best[self.count - 1].0 };
+        last * (1.0 + 1e-15)
+    }
+
+    /// A token, ids ascending, with its noise and weight.
+    fn arrive(&mut self, token: TokenId, u: f64, weight: f64) {
+        if 1.0 - u > self.limit() * weight {
+            return;
+        }
+        let score = exponential(u) / weight;
+        // Behind its equals: they have lower ids.
+        let place = self.best.partition_point(|&(other, _)| other <= score);
+        self.best.insert(place, (score, token));
+        self.best.truncate(self.count);
     }
 }
 

@@ -11,9 +11,11 @@ pub trait RowOps {
     /// NaN or +inf anywhere (the first such token is named), or nothing above -inf.
     fn max(&mut self, row: &[f32]) -> Result<(TokenId, f32), LawError>;
 
-    /// Writes `exp((x - max) / temperature)` for every logit x into `out` (same length) and returns
-    /// the sum over 16 lanes of f64.
-    fn exp_sum(&mut self, row: &[f32], max: f32, temperature: f32, out: &mut Vec<f64>) -> f64;
+    /// The sum of `exp((x - max) * scale)` over all logits x, over 16 lanes of f64.
+    fn exp_sum(&mut self, row: &[f32], max: f32, scale: f32) -> f64;
+
+    /// The same sum, and every `exp((x - max) * scale)` in `out`, which takes the row's length.
+    fn exp_into(&mut self, row: &[f32], max: f32, scale: f32, out: &mut Vec<f64>) -> f64;
 
     /// Appends the ids of all logits >= `threshold` to `out`, ascending.
     fn at_least(&mut self, row: &[f32], threshold: f32, out: &mut Vec<TokenId>);
@@ -45,9 +47,19 @@ impl RowOps for Scalar {
         Ok(best)
     }
 
-    fn exp_sum(&mut self, row: &[f32], max: f32, temperature: f32, out: &mut Vec<f64>) -> f64 {
+    fn exp_sum(&mut self, row: &[f32], max: f32, scale: f32) -> f64 {
+        let mut lanes = [0.0; math::LANES];
+        for chunk in row.chunks(math::LANES) {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += weight(x, max, scale);
+            }
+        }
+        math::fold(lanes)
+    }
+
+    fn exp_into(&mut self, row: &[f32], max: f32, scale: f32, out: &mut Vec<f64>) -> f64 {
         out.clear();
-        out.extend(row.iter().map(|&x| f64::from(math::exp((x - max) / temperature))));
+        out.extend(row.iter().map(|&x| weight(x, max, scale)));
         math::sum(out)
     }
 
@@ -78,4 +90,9 @@ fn select(values: &mut Vec<f32>, k: usize) -> f32 {
     let (_, &mut kth, _) = values.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
     values.truncate(k);
     kth
+}
+
+/// The weight of a logit in the law at temperature 1 / `scale`, a value of f32.
+pub(crate) fn weight(x: f32, max: f32, scale: f32) -> f64 {
+    f64::from(math::exp((x - max) * scale))
 }

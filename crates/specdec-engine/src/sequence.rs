@@ -5,32 +5,29 @@ use crate::error::EngineError;
 use crate::load::tokenizer::{TextDecoder, Tokenizer};
 use crate::request::{Chunk, Completion, RequestMetrics, SamplingParams};
 use specdec_core::rng::Key;
-use specdec_core::row_ops::Scalar;
 use specdec_core::{
     Acceptor, Budget, History, Law, Limits, Method, Processors, Rule, SpecStats, Step, TokenId,
     TokenLogprobs, logprobs,
 };
+use specdec_kernels::SimdRows;
 use std::time::Instant;
 
 /// Buffers that every sequence of an engine uses in turn.
 pub struct Scratch {
     /// Passes over a row of the vocabulary.
-    pub ops: Scalar,
+    pub ops: SimdRows,
     /// The law at the node in hand.
     pub law: Law,
     /// The row in hand, where processors change it.
     pub edited: specdec_core::Scratch,
-    /// Weights of one row.
-    pub weights: Vec<f64>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
         Self {
-            ops: Scalar::default(),
+            ops: SimdRows::default(),
             law: Law::one_hot(0),
             edited: specdec_core::Scratch::default(),
-            weights: Vec::new(),
         }
     }
 }
@@ -126,16 +123,6 @@ impl Sequence {
         &self.tokens
     }
 
-    /// Its part of the target's cache.
-    pub fn cache(&self) -> &SeqCache {
-        &self.cache
-    }
-
-    /// What the processors know of it.
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
     /// The answer so far.
     pub fn output(&self) -> &[TokenId] {
         &self.tokens[self.prompt_len..]
@@ -189,8 +176,7 @@ impl Sequence {
         scratch: &mut Scratch,
     ) -> Result<bool, EngineError> {
         if let Some(best) = self.params.logprobs {
-            let (ops, weights) = (&mut scratch.ops, &mut scratch.weights);
-            self.chunk.logprobs.push(logprobs(row, token, best, ops, weights)?);
+            self.chunk.logprobs.push(logprobs(row, token, best, &mut scratch.ops)?);
         }
         self.first_token.get_or_insert_with(Instant::now);
         self.tokens.push(token);
@@ -224,8 +210,8 @@ impl Sequence {
             && next < self.prompt_len
             && self.prompt_logprobs.len() < next
         {
-            let (ops, weights) = (&mut scratch.ops, &mut scratch.weights);
-            self.prompt_logprobs.push(logprobs(row, self.tokens[next], best, ops, weights)?);
+            let ops = &mut scratch.ops;
+            self.prompt_logprobs.push(logprobs(row, self.tokens[next], best, ops)?);
         }
         Ok(())
     }

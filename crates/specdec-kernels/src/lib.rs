@@ -24,6 +24,7 @@ mod norm;
 mod pool;
 pub mod probe;
 mod rope;
+mod row_ops;
 mod simd;
 #[cfg(test)]
 mod testing;
@@ -41,4 +42,5 @@ pub use matrix::{Matrix, MatrixError};
 pub use norm::{rms_norm, rms_norm_heads};
 pub use pool::{Pool, PoolError};
 pub use rope::{Rope, RopeKind, rope_append};
+pub use row_ops::SimdRows;
 pub use threads::available_threads;

@@ -95,6 +95,12 @@ impl Drafts {
                 Shape::DrawnThenDeterministic => i == 0,
                 Shape::DeterministicThenDrawn => i > 0,
             };
+            if self.shape == Shape::Drawn && !self.cut {
+                // Nothing to decide in between: all at once.
+                let room = self.branching.min(self.nodes - tree.len());
+                tree.draw(parent, &q, room, context.len(), draws);
+                return;
+            }
             let child = if self.shape == Shape::Independent {
                 tree.draw_independent(parent, &q, 1, context.len(), draws).pop()
             } else if drawn {

@@ -4,9 +4,8 @@ use crate::TokenId;
 
 /// Weights of a law that is being cut; the largest is 1, all are values of f32.
 pub(super) struct Kept<'a> {
-    /// Ids of the weights; empty while all ids `0..weights.len()` are there.
+    /// Ids of the weights, ascending.
     pub(super) ids: &'a mut Vec<TokenId>,
-    pub(super) dense: bool,
     pub(super) weights: &'a mut Vec<f64>,
 }
 
@@ -16,16 +15,16 @@ impl Kept<'_> {
         self.retain(|weight| weight >= min_p);
     }
 
-    /// Keeps the shortest prefix, by falling weight and rising id, whose mass reaches `top_p`.
+    /// Keeps the shortest prefix, by falling weight and rising id, whose mass is `enough`.
     ///
     /// Masses are integers, multiples of 2^-44 (2^18 weights of up to 1 fit 62 bits), so they add
     /// up exactly: the cut does not depend on any order of summation. Selection by radix: the bits
     /// of a positive f32 sort as the number does, and each pass settles 8 of them.
-    pub(super) fn top_p(&mut self, top_p: f64) {
+    pub(super) fn top_p(&mut self, enough: f64) {
         let mut masses = self.masses(24, 0);
         let total: u64 = masses.iter().sum();
         // The mass that tokens above the one in question must not have reached yet.
-        let mut bound = ((top_p * total as f64).ceil() as u64).min(total);
+        let mut bound = ((enough * UNIT).ceil() as u64).min(total);
         let mut least = 0;
         for shift in [24, 16, 8, 0] {
             if shift < 24 {
@@ -63,16 +62,11 @@ impl Kept<'_> {
 
     /// Keeps the weights that pass, asked for by ascending id.
     fn retain(&mut self, mut keep: impl FnMut(f64) -> bool) {
-        let dense = std::mem::replace(&mut self.dense, false);
         let mut kept = 0;
         for i in 0..self.weights.len() {
             if keep(self.weights[i]) {
                 self.weights[kept] = self.weights[i];
-                if dense {
-                    self.ids.push(i as TokenId);
-                } else {
-                    self.ids[kept] = self.ids[i];
-                }
+                self.ids[kept] = self.ids[i];
                 kept += 1;
             }
         }
@@ -81,10 +75,13 @@ impl Kept<'_> {
     }
 }
 
+/// Masses of a weight of 1.
+const UNIT: f64 = (1_u64 << 44) as f64;
+
 fn bits(weight: f64) -> u32 {
     (weight as f32).to_bits()
 }
 
 fn mass(weight: f64) -> u64 {
-    (weight * (1_u64 << 44) as f64) as u64
+    (weight * UNIT) as u64
 }

@@ -15,6 +15,9 @@ pub struct Law<N = f64> {
     total: N,
 }
 
+/// Weights summed at a time where a law is searched or summed in part.
+const BLOCK: usize = 512;
+
 impl<N: Number> Law<N> {
     /// All of the probability on one token.
     pub fn one_hot(token: TokenId) -> Self {
@@ -88,11 +91,26 @@ impl<N: Number> Law<N> {
         if left >= taken {
             return left;
         }
-        let mut weights = self.weights.clone();
-        for index in tokens.iter().filter_map(|&token| self.index(token)) {
-            weights[index] = N::zero();
+        let blocks = self.weights.chunks(BLOCK).enumerate();
+        let sums: Vec<N> = blocks.map(|(i, block)| self.block_sum(i, block, tokens)).collect();
+        N::sum(&sums)
+    }
+
+    /// The sum of a block of weights without those of `tokens`.
+    fn block_sum(&self, block: usize, weights: &[N], tokens: &[TokenId]) -> N {
+        let first = block * BLOCK;
+        let here = |&token: &TokenId| {
+            self.index(token).and_then(|i| i.checked_sub(first)).filter(|&i| i < weights.len())
+        };
+        let gone: Vec<usize> = tokens.iter().filter_map(here).collect();
+        if gone.is_empty() {
+            return N::sum(weights);
         }
-        N::sum(&weights)
+        let mut left = weights.to_vec();
+        for i in gone {
+            left[i] = N::zero();
+        }
+        N::sum(&left)
     }
 
     /// The law with other weights for the same tokens, or `None` if none of them is positive.
@@ -135,13 +153,55 @@ impl<N: Number> Law<N> {
 }
 
 impl Law<f64> {
-    /// Lets `fill` write a law into this one's buffers, so that a law per row costs no allocation.
+    /// Weights of the tokens `0..len`, if the law is dense.
+    pub(crate) fn dense_weights(&self) -> Option<&[f64]> {
+        self.dense.then_some(&self.weights)
+    }
+
+    /// The first token, `taken` ones left out, at which the cumulated weight exceeds `target`; the
+    /// last possible one where rounding leaves the whole mass a hair under it.
+    pub(crate) fn quantile(&self, target: f64, taken: &[TokenId]) -> TokenId {
+        let mut mass = 0.0;
+        let mut last = 0;
+        for (i, block) in self.weights.chunks(BLOCK).enumerate() {
+            let sum = self.block_sum(i, block, taken);
+            // The last block with any weight is searched whatever the rounding of the sums says.
+            if sum <= 0.0 {
+                continue;
+            }
+            if mass + sum <= target {
+                (mass, last) = (mass + sum, i);
+                continue;
+            }
+            return self.search(i, mass, target, taken);
+        }
+        self.search(last, f64::NEG_INFINITY, target, taken)
+    }
+
+    /// The token of [`Law::quantile`] within a block, `mass` being what comes before it.
+    fn search(&self, block: usize, mut mass: f64, target: f64, taken: &[TokenId]) -> TokenId {
+        let first = block * BLOCK;
+        let mut found = self.id(first);
+        for (i, &weight) in self.weights[first..].iter().take(BLOCK).enumerate() {
+            let token = self.id(first + i);
+            if weight > 0.0 && !taken.contains(&token) {
+                mass += weight;
+                found = token;
+                if target < mass {
+                    break;
+                }
+            }
+        }
+        found
+    }
+
+    /// Lets `fill` write a law into this one's buffers, so that a law per row costs no allocation;
+    /// it finds no ids there, and old weights.
     pub(crate) fn rewrite(
         &mut self,
         fill: impl FnOnce(&mut Vec<TokenId>, &mut Vec<f64>) -> (bool, f64),
     ) {
         self.ids.clear();
-        self.weights.clear();
         (self.dense, self.total) = fill(&mut self.ids, &mut self.weights);
     }
 

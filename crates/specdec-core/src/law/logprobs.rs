@@ -17,8 +17,6 @@ pub struct TokenLogprobs {
 
 /// Log-softmax of `row` at `token` and at its `n` best tokens; ties go to the lowest id.
 ///
-/// `scratch` is overwritten; handing in the same one again saves an allocation of the row's size.
-///
 /// # Errors
 /// As [`Processors::law`](super::Processors::law); a token outside the row.
 pub fn logprobs(
@@ -26,11 +24,10 @@ pub fn logprobs(
     token: TokenId,
     n: usize,
     ops: &mut dyn RowOps,
-    scratch: &mut Vec<f64>,
 ) -> Result<TokenLogprobs, LawError> {
     let &logit = row.get(token as usize).ok_or(LawError::Token { token, len: row.len() })?;
     let (_, max) = ops.max(row)?;
-    let log_total = math::ln(ops.exp_sum(row, max, 1.0, scratch));
+    let log_total = math::ln(ops.exp_sum(row, max, 1.0));
     let logprob = |x: f32| (f64::from(x) - f64::from(max) - log_total) as f32;
     let before = |&(i, &x): &(usize, &f32)| x > logit || (x == logit && i < token as usize);
     let rank = 1 + row.iter().enumerate().filter(before).count();

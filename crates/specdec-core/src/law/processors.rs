@@ -13,6 +13,7 @@ use super::cut::Kept;
 use super::edits::Edits;
 use super::history::Prefix;
 use super::sampling::Sampling;
+use crate::row_ops::weight;
 use crate::{LawError, ParameterError, RowOps, TokenId, math};
 
 /// The chain that a request asked for, checked and sorted for use.
@@ -20,7 +21,8 @@ use crate::{LawError, ParameterError, RowOps, TokenId, math};
 pub struct Processors {
     edits: Edits,
     greedy: bool,
-    temperature: f32,
+    /// 1 / temperature.
+    scale: f32,
     top_k: usize,
     top_p: f64,
     min_p: f64,
@@ -43,7 +45,8 @@ impl Processors {
         Ok(Self {
             edits: Edits::new(sampling),
             greedy: sampling.is_greedy(),
-            temperature: sampling.temperature as f32,
+            // Not below any normal number: -inf times 0 would be NaN.
+            scale: ((1.0 / sampling.temperature) as f32).max(f32::MIN_POSITIVE),
             top_k: sampling.top_k as usize,
             top_p: sampling.top_p,
             min_p: sampling.min_p,
@@ -59,7 +62,7 @@ impl Processors {
     /// Writes into `out` the law of the token that follows `prefix`, given its row of logits.
     ///
     /// - a row longer than the vocabulary is padded: what is beyond it does not exist;
-    /// - temperature: weights exp((x - max) / temperature); greedy is one-hot at the largest logit,
+    /// - temperature: weights exp((x - max) * (1 / temperature)); greedy is one-hot at the largest logit,
     ///   the lowest id on ties;
     /// - min-p keeps tokens with p(x) >= `min_p` * max p;
     /// - top-k keeps tokens with a logit >= the k-th largest, ties included;
@@ -88,6 +91,7 @@ impl Processors {
         out.rewrite(|ids, weights| {
             if self.greedy {
                 ids.push(argmax);
+                weights.clear();
                 weights.push(1.0);
                 return (false, 1.0);
             }
@@ -100,6 +104,9 @@ impl Processors {
     }
 
     /// Temperature and everything after it, on the indices of `row`.
+    ///
+    /// Of the tokens that a cut may keep there are few, so they are picked by their logits first;
+    /// weights are made for them alone.
     fn cut(
         &self,
         row: &[f32],
@@ -108,31 +115,45 @@ impl Processors {
         ids: &mut Vec<TokenId>,
         weights: &mut Vec<f64>,
     ) -> (bool, f64) {
-        let mut kept = Kept { ids, weights, dense: true };
-        let total = self.softmax(&mut kept, row, max, ops);
-        if self.min_p == 0.0 && self.top_p == 1.0 {
-            return (kept.dense, total);
+        let top_k = (1..row.len()).contains(&self.top_k);
+        if self.min_p == 0.0 && !top_k && self.top_p == 1.0 {
+            return (true, ops.exp_into(row, max, self.scale, weights));
         }
+        let mut floor = f32::NEG_INFINITY;
+        if self.min_p > 0.0 {
+            floor = self.logit(self.min_p, max);
+        }
+        if top_k {
+            floor = floor.max(ops.kth_largest(row, self.top_k));
+        }
+        let mut total = None;
+        if floor == f32::NEG_INFINITY {
+            // Tokens below this have less than 1 - top_p of the mass, all together.
+            let sum = ops.exp_sum(row, max, self.scale);
+            floor = self.logit((1.0 - self.top_p) * sum / row.len() as f64, max);
+            total = Some(sum);
+        }
+        ops.at_least(row, floor, ids);
+        weights.clear();
+        weights.extend(ids.iter().map(|&i| weight(row[i as usize], max, self.scale)));
+        let mut kept = Kept { ids, weights };
         if self.min_p > 0.0 {
             kept.min_p(self.min_p);
         }
         if self.top_p < 1.0 {
-            kept.top_p(self.top_p);
+            let total = total.unwrap_or_else(|| math::sum(kept.weights));
+            kept.top_p(self.top_p * total);
         }
-        (kept.dense, math::sum(kept.weights))
+        (false, math::sum(kept.weights))
     }
 
-    /// Weights of the top-k tokens (of all, if that is off), and their sum.
-    fn softmax(&self, kept: &mut Kept, row: &[f32], max: f32, ops: &mut dyn RowOps) -> f64 {
-        if self.top_k == 0 || self.top_k >= row.len() {
-            return ops.exp_sum(row, max, self.temperature, kept.weights);
-        }
-        kept.dense = false;
-        let threshold = ops.kth_largest(row, self.top_k);
-        ops.at_least(row, threshold, kept.ids);
-        let weight = |&id: &TokenId| math::exp((row[id as usize] - max) / self.temperature);
-        kept.weights.extend(kept.ids.iter().map(|id| f64::from(weight(id))));
-        math::sum(kept.weights)
+    /// A logit that is surely no larger than any with a weight of at least `weight` > 0.
+    fn logit(&self, weight: f64, max: f32) -> f32 {
+        // The slack is a hundred times the rounding of exp and of its argument.
+        let below = (math::ln(weight.max(f64::MIN_POSITIVE)) - 1e-3) / f64::from(self.scale);
+        let logit = (f64::from(max) + below) as f32;
+        // (x - max) rounds by half a unit of x, and so did this.
+        logit.next_down().next_down()
     }
 
     /// An error about an index of the row, in terms of tokens.

@@ -6,8 +6,8 @@
 //! place is to be reached, and draws each node's share without replacement, in order.
 
 use specdec_core::chances::{Coupled, Draws, Independent};
-use specdec_core::row_ops::Scalar;
 use specdec_core::{Ask, Law, LawError, Method, Origin, TokenId, logprobs};
+use specdec_kernels::SimdRows;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -26,8 +26,7 @@ pub(super) struct Place {
 /// Buffers for one row at a time.
 #[derive(Default)]
 pub(super) struct Scratch {
-    ops: Scalar,
-    weights: Vec<f64>,
+    ops: SimdRows,
     edited: specdec_core::Scratch,
     path: Vec<TokenId>,
 }
@@ -118,7 +117,7 @@ fn likeliest(
         }
         // The likeliest token is the law's; its runners-up are the model's own, which is quicker and
         // nearly as good: any choice is exact.
-        let found = logprobs(row, first, width, &mut scratch.ops, &mut scratch.weights)?;
+        let found = logprobs(row, first, width, &mut scratch.ops)?;
         let others = found.top.into_iter().filter(|&(token, _)| token != first);
         let all = std::iter::once((first, found.logprob)).chain(others).take(width);
         let score = |logprob: f32| place.survival * f64::from(logprob).exp();

@@ -68,6 +68,7 @@ impl Simd for Avx2 {
     type F = F;
     type I = I;
     type B = I;
+    type D = [__m256d; 4];
 
     methods! {
         fn load(self, from: &[f32; LANES]) -> F {
@@ -143,6 +144,32 @@ impl Simd for Avx2 {
         fn max_lane(self, a: F) -> f32 {
             _mm_cvtss_f32(tree!(a, _mm256_max_ps, _mm_max_ps, _mm256_extractf128_ps,
                 _mm256_castps256_ps128, _mm_castps_si128, _mm_castsi128_ps))
+        }
+
+        fn ge_mask(self, a: F, b: F) -> u16 {
+            let low = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(a[0], b[0]));
+            let high = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GE_OQ>(a[1], b[1]));
+            (low | high << 8) as u16
+        }
+        fn where_ge(self, a: F, b: F, then: F) -> F {
+            let ge = [_mm256_cmp_ps::<_CMP_GE_OQ>(a[0], b[0]), _mm256_cmp_ps::<_CMP_GE_OQ>(a[1], b[1])];
+            both!(_mm256_and_ps(ge, then))
+        }
+
+        fn zero_f64(self) -> [__m256d; 4] { [_mm256_setzero_pd(); 4] }
+        fn add_f64(self, acc: [__m256d; 4], a: F) -> [__m256d; 4] {
+            [
+                _mm256_add_pd(acc[0], _mm256_cvtps_pd(_mm256_castps256_ps128(a[0]))),
+                _mm256_add_pd(acc[1], _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a[0]))),
+                _mm256_add_pd(acc[2], _mm256_cvtps_pd(_mm256_castps256_ps128(a[1]))),
+                _mm256_add_pd(acc[3], _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(a[1]))),
+            ]
+        }
+        fn sum_f64(self, acc: [__m256d; 4]) -> f64 {
+            // Lanes i and i + 8, then i and i + 4: both between whole registers.
+            let four = _mm256_add_pd(_mm256_add_pd(acc[0], acc[2]), _mm256_add_pd(acc[1], acc[3]));
+            let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
         }
 
         fn to_i32(self, a: F) -> I { both!(_mm256_cvtps_epi32(a)) }

@@ -60,6 +60,7 @@ impl Simd for Avx512 {
     type F = __m512;
     type I = __m512i;
     type B = __m512i;
+    type D = [__m512d; 2];
 
     const WIDE: bool = true;
 
@@ -107,6 +108,26 @@ impl Simd for Avx512 {
         fn max_lane(self, a: __m512) -> f32 {
             _mm_cvtss_f32(tree!(_mm512_castps_si512(a), _mm256_max_ps, _mm_max_ps,
                 _mm256_castsi256_ps, _mm_castsi128_ps, _mm_castps_si128))
+        }
+
+        fn ge_mask(self, a: __m512, b: __m512) -> u16 { _mm512_cmp_ps_mask::<_CMP_GE_OQ>(a, b) }
+        fn where_ge(self, a: __m512, b: __m512, then: __m512) -> __m512 {
+            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GE_OQ>(a, b), then)
+        }
+
+        fn zero_f64(self) -> [__m512d; 2] { [_mm512_setzero_pd(); 2] }
+        fn add_f64(self, acc: [__m512d; 2], a: __m512) -> [__m512d; 2] {
+            let high = _mm512_extractf32x8_ps::<1>(a);
+            [
+                _mm512_add_pd(acc[0], _mm512_cvtps_pd(_mm512_castps512_ps256(a))),
+                _mm512_add_pd(acc[1], _mm512_cvtps_pd(high)),
+            ]
+        }
+        fn sum_f64(self, acc: [__m512d; 2]) -> f64 {
+            let eight = _mm512_add_pd(acc[0], acc[1]);
+            let four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd::<1>(eight));
+            let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
         }
 
         fn to_i32(self, a: __m512) -> __m512i { _mm512_cvtps_epi32(a) }

@@ -40,6 +40,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     type I: Copy;
     /// 64 bytes, four per lane, lane 0 first.
     type B: Copy;
+    /// 16 f64, sums of lanes.
+    type D: Copy;
 
     /// Are there registers for about 24 vectors at a time, or only for 6?
     const WIDE: bool = false;
@@ -80,6 +82,19 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn sum(self, a: Self::F) -> f32;
     /// Largest lane; no lane may be NaN.
     fn max_lane(self, a: Self::F) -> f32;
+
+    // Comparisons; those with NaN are false.
+    /// Bit i: lane i of a >= lane i of b.
+    fn ge_mask(self, a: Self::F, b: Self::F) -> u16;
+    /// Lanes of `then` where a >= b, else 0.
+    fn where_ge(self, a: Self::F, b: Self::F, then: Self::F) -> Self::F;
+
+    // Sums in double precision.
+    fn zero_f64(self) -> Self::D;
+    /// acc + a, lane by lane.
+    fn add_f64(self, acc: Self::D, a: Self::F) -> Self::D;
+    /// Sum of all lanes by the fixed tree.
+    fn sum_f64(self, acc: Self::D) -> f64;
 
     // Between floats and integers.
     /// Rounds to i32, ties to even; NaN and what does not fit give `i32::MIN`.

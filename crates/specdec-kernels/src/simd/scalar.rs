@@ -73,6 +73,7 @@ impl Simd for Scalar {
     type F = F;
     type I = I;
     type B = [u8; 64];
+    type D = [f64; LANES];
 
     #[inline(always)] fn load(self, from: &F) -> F { *from }
     #[inline(always)] fn store(self, v: F, to: &mut F) { *to = v; }
@@ -98,6 +99,13 @@ impl Simd for Scalar {
     #[inline(always)] fn round(self, a: F) -> F { map(a, f32::round_ties_even) }
     #[inline(always)] fn sum(self, a: F) -> f32 { tree(a, |a, b| a + b) }
     #[inline(always)] fn max_lane(self, a: F) -> f32 { tree(a, |a, b| if a > b { a } else { b }) }
+
+    #[inline(always)] fn ge_mask(self, a: F, b: F) -> u16 { (0..LANES).fold(0, |mask, i| mask | u16::from(a[i] >= b[i]) << i) }
+    #[inline(always)] fn where_ge(self, a: F, b: F, then: F) -> F { std::array::from_fn(|i| if a[i] >= b[i] { then[i] } else { 0.0 }) }
+
+    #[inline(always)] fn zero_f64(self) -> [f64; LANES] { [0.0; LANES] }
+    #[inline(always)] fn add_f64(self, acc: [f64; LANES], a: F) -> [f64; LANES] { zip(acc, map(a, f64::from), |x, y| x + y) }
+    #[inline(always)] fn sum_f64(self, acc: [f64; LANES]) -> f64 { tree(acc, |a, b| a + b) }
 
     #[inline(always)] fn to_i32(self, a: F) -> I { map(a, round_to_i32) }
     #[inline(always)] fn to_f32(self, a: I) -> F { map(a, |x| x as f32) }

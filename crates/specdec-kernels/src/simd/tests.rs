@@ -130,6 +130,10 @@ fn floats<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     let small = s.load(&v.a.map(|x| x.clamp(-1e30, 1e30)));
     let sums = [s.sum(small), s.max_lane(a)];
     out.1.extend(sums.map(|x| x.to_bits() as i32));
+    out.1.extend([i32::from(s.ge_mask(a, b)), i32::from(s.ge_mask(s.splat(f32::NAN), b))]);
+    out.floats(s.where_ge(a, b, c));
+    let total = s.sum_f64(s.add_f64(s.add_f64(s.zero_f64(), small), s.round(small)));
+    out.1.extend([total.to_bits() as i32, (total.to_bits() >> 32) as i32]);
     out.floats(s.load_tail(&v.a[..v.shift as usize % 17]));
     let mut tail = [0.0; 5];
     s.store_tail(a, &mut tail);
