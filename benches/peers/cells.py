@@ -47,7 +47,7 @@ class Line:
     bar: float | None = None
     sense: Literal[">=", "<="] = ">="
 
-    def report(self, moved: float) -> dict[str, Any]:
+    def report(self, moved: float | None) -> dict[str, Any]:
         """The line with its interval and its verdict."""
         found = Interval.of(self.values)
         verdict = None
@@ -58,7 +58,10 @@ class Line:
 
 @dataclass
 class Cell:
-    """A run: its lines, the bandwidths seen meanwhile, and what else a reader wants to see."""
+    """A run: its lines, the bandwidths seen meanwhile, and what else a reader wants to see.
+
+    Without bandwidths it has measured no times.
+    """
 
     name: str
     lines: list[Line]
@@ -67,10 +70,10 @@ class Cell:
 
     def report(self) -> dict[str, Any]:
         """The cell as a document."""
-        moved = drift(self.read)
+        moved = drift(self.read) if self.read else None
         return {
             "cell": self.name,
-            "read_bytes_per_second": statistics.median(self.read),
+            "read_bytes_per_second": statistics.median(self.read) if self.read else None,
             "read_drift": moved,
             "lines": [line.report(moved) for line in self.lines],
             **self.detail,
@@ -243,9 +246,8 @@ def memory(setting: Setting, bar: float) -> Cell:
     command = [sys.executable, "-c", _RESIDENT, str(setting.model), str(setting.threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     share = int(done.stdout) * 1024 / setting.model.stat().st_size
-    # Not a time: it does not scatter, and no machine's mood decides it.
-    line = Line("resident / file", [share] * 15, bar, "<=")
-    return Cell("memory", [line], [1.0], {"resident_bytes": int(done.stdout) * 1024})
+    line = Line("resident / file", [share], bar, "<=")
+    return Cell("memory", [line], [], {"resident_bytes": int(done.stdout) * 1024})
 
 
 def document(cells: Sequence[dict[str, Any]]) -> str:

@@ -38,15 +38,16 @@ class Interval:
 
 
 def decide(
-    values: Sequence[float], bar: float, sense: Literal[">=", "<="], drift: float
+    values: Sequence[float], bar: float, sense: Literal[">=", "<="], drift: float | None
 ) -> Verdict:
     """Whether the median of paired `values` keeps the bar.
 
-    Met if the whole interval does, not met if none of it does.
+    Met if the whole interval does, not met if none of it does. Without a `drift` the values are
+    no times: they do not scatter, and one is enough.
     """
-    if drift > MOST_DRIFT:
+    if drift is not None and drift > MOST_DRIFT:
         return "void"
-    if len(values) < LEAST_PAIRS:
+    if drift is not None and len(values) < LEAST_PAIRS:
         return "undecided"
     found = Interval.of(values)
     if sense == "<=":

@@ -88,10 +88,10 @@ def _target_only(setting: Setting, avx2: Path | None) -> dict[str, Callable[[], 
 
 
 def _show(name: str, report: dict[str, Any]) -> None:
-    print(
-        f"{name}: B {report['read_bytes_per_second'] / 1e9:.1f} GB/s, "
-        f"moved {report['read_drift']:.0%}"
-    )
+    print(name)
+    if report["read_drift"] is not None:
+        read, moved = report["read_bytes_per_second"], report["read_drift"]
+        print(f"  B {read / 1e9:.1f} GB/s, moved {moved:.0%}")
     for line in report["lines"]:
         bar = "" if line["bar"] is None else f"  bar {line['sense']} {line['bar']:g}"
         print(

@@ -32,7 +32,11 @@ def test_the_interval_holds_the_median_and_not_the_extremes() -> None:
         ([1.0] * 15, 1.0, "<=", 0.05, "met"),
         (spread(1.1, count=14), 1.0, ">=", 0.05, "undecided"),
         (spread(1.1), 1.0, ">=", 0.11, "void"),
+        ([1.1], 1.0, ">=", None, "met"),
+        ([1.1], 1.0, "<=", None, "not met"),
     ],
 )
-def test_verdicts(values: list[float], bar: float, sense: str, drift: float, verdict: str) -> None:
+def test_verdicts(
+    values: list[float], bar: float, sense: str, drift: float | None, verdict: str
+) -> None:
     assert decide(values, bar, sense, drift) == verdict  # type: ignore[arg-type]
