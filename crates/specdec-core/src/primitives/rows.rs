@@ -82,7 +82,11 @@ impl<'a> Table<'a> {
     fn check(&self, row: usize, values: &mut Vec<f64>) -> Result<(), PrimitiveError> {
         let Self { name, .. } = *self;
         self.rows.read(row, values);
-        if let Some(at) = values.iter().position(|p| !p.is_finite() || *p < 0.0) {
+        let usable = |p: &f64| (0.0..=f64::MAX).contains(p);
+        // Without an early end, so that the compiler takes several at a time.
+        if !values.iter().fold(true, |all, p| all & usable(p))
+            && let Some(at) = values.iter().position(|p| !usable(p))
+        {
             let (token, value) = (self.id(at), values[at]);
             return Err(PrimitiveError::Probability { name, row, token, value });
         }
