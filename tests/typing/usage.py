@@ -9,7 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import assert_type
 
+import numpy as np
+import numpy.typing as npt
+
 import specdec_rs as sd
+from specdec_rs import numpy as sdn
 
 params = sd.SamplingParams(temperature=0, top_k=40, stop=["a"], stop_token_ids=(1, 2), seed=None)
 assert_type(params.temperature, float)
@@ -59,6 +63,16 @@ def calls(llm: sd.LLM) -> None:
     sd.LLM("m", speculative_config=widths)
     sd.LLM("m", speculative_config="always")  # type: ignore[arg-type]
     sd.LLM("m", max_len=3)  # type: ignore[arg-type]
+
+
+def primitives(probs: npt.NDArray[np.float32]) -> None:
+    """Arrays of any floating type go in, plain numbers come out."""
+    found = sdn.verify_chain(probs, probs[1:], [1], method="block", seed=1)
+    assert_type(found, sdn.Verified)
+    assert_type(found.token_ids, list[int])
+    assert_type(sdn.process_logits(probs[0], params), npt.NDArray[np.float64])
+    assert_type(sdn.build_tree([[1, 2]]).parents, npt.NDArray[np.int64])
+    sdn.verify_chain(probs, probs, [1], seed=1)  # type: ignore[call-arg]
 
 
 assert_type(sd.build_info(), dict[str, str])

@@ -135,16 +135,8 @@ def test_the_law_is_that_of_the_reference(params: sd.SamplingParams, dtype: type
         assert ours.sum() == pytest.approx(1, abs=1e-12)
 
 
-def with_fields(**fields: object) -> sd.SamplingParams:
-    """Parameters whose law is asked for here, whether or not the engine can be asked yet."""
-    params = sd.SamplingParams()
-    for name, value in fields.items():
-        object.__setattr__(params, name, value)
-    return params
-
-
 def test_every_processor_is_there() -> None:
-    params = with_fields(
+    params = sd.SamplingParams(
         repetition_penalty=1.5,
         frequency_penalty=0.3,
         presence_penalty=0.2,
@@ -243,11 +235,11 @@ def tree(parents: Any, ids: Any = (0, 1), **changed: Any) -> sdn.Verified:
             r"output_token_ids\[0\]",
         ),
         (
-            lambda: sdn.process_logits(np.zeros(2), with_fields(bad_words=["a"])),
+            lambda: sdn.process_logits(np.zeros(2), sd.SamplingParams(bad_words=["a"])),
             "bad_words",
         ),
         (
-            lambda: sdn.process_logits(np.zeros(2), with_fields(logit_bias={2: 1.0})),
+            lambda: sdn.process_logits(np.zeros(2), sd.SamplingParams(logit_bias={2: 1.0})),
             "logit_bias",
         ),
     ],

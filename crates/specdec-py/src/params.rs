@@ -17,7 +17,7 @@ pub(crate) struct PySamplingParams {
     seed: Option<u64>,
     max_tokens: Option<usize>,
     stop: Option<Vec<String>>,
-    stop_token_ids: Option<Vec<u32>>,
+    pub(crate) stop_token_ids: Option<Vec<u32>>,
     ignore_eos: bool,
     logprobs: Option<usize>,
     min_tokens: usize,
@@ -34,6 +34,23 @@ pub(crate) struct PySamplingParams {
 }
 
 impl PySamplingParams {
+    /// What decides a law, but for end tokens and bad words, which take a tokenizer to know.
+    pub(crate) fn law(&self) -> Sampling {
+        Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            frequency_penalty: self.frequency_penalty,
+            presence_penalty: self.presence_penalty,
+            logit_bias: self.logit_bias.clone().unwrap_or_default(),
+            allowed_token_ids: self.allowed_token_ids.clone(),
+            min_tokens: self.min_tokens,
+            ..Sampling::default()
+        }
+    }
+
     /// The engine's form of answer number `sample`, which the engine checks. No answer is longer
     /// than the `context`.
     pub(crate) fn convert(
@@ -42,21 +59,8 @@ impl PySamplingParams {
         context: usize,
         encode: impl FnOnce(&str) -> Result<Vec<u32>, EngineError>,
     ) -> Result<SamplingParams, EngineError> {
-        let sampling = Sampling {
-            temperature: self.temperature,
-            top_k: self.top_k,
-            top_p: self.top_p,
-            min_p: self.min_p,
-            repetition_penalty: self.repetition_penalty,
-            frequency_penalty: self.frequency_penalty,
-            presence_penalty: self.presence_penalty,
-            logit_bias: self.logit_bias.unwrap_or_default(),
-            allowed_token_ids: self.allowed_token_ids,
-            min_tokens: self.min_tokens,
-            ..Sampling::default()
-        };
         Ok(SamplingParams {
-            sampling,
+            sampling: self.law(),
             bad_words: self.bad_words.unwrap_or_default(),
             seed: self.seed,
             sample,

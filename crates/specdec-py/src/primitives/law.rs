@@ -1,7 +1,5 @@
 //! From a row of logits to the law of the next token.
 
-use std::collections::BTreeMap;
-
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use specdec_core::primitives::Rows;
@@ -10,43 +8,7 @@ use specdec_core::{History, Law, LawError, Processors, Sampling, Scratch};
 
 use super::array::Array;
 use crate::error::{ConfigError, LogitsError};
-
-/// The fields of `specdec_rs.SamplingParams` that decide a law.
-#[derive(FromPyObject)]
-pub(crate) struct LawParams {
-    temperature: f64,
-    top_k: u32,
-    top_p: f64,
-    min_p: f64,
-    repetition_penalty: f64,
-    frequency_penalty: f64,
-    presence_penalty: f64,
-    logit_bias: Option<BTreeMap<u32, f64>>,
-    allowed_token_ids: Option<Vec<u32>>,
-    min_tokens: usize,
-    stop_token_ids: Option<Vec<u32>>,
-}
-
-impl LawParams {
-    fn sampling(self, eos_token_ids: Vec<u32>, bad_words: Vec<Vec<u32>>) -> Sampling {
-        let mut end_token_ids = eos_token_ids;
-        end_token_ids.extend(self.stop_token_ids.unwrap_or_default());
-        Sampling {
-            temperature: self.temperature,
-            top_k: self.top_k,
-            top_p: self.top_p,
-            min_p: self.min_p,
-            repetition_penalty: self.repetition_penalty,
-            frequency_penalty: self.frequency_penalty,
-            presence_penalty: self.presence_penalty,
-            logit_bias: self.logit_bias.unwrap_or_default(),
-            allowed_token_ids: self.allowed_token_ids,
-            bad_words,
-            min_tokens: self.min_tokens,
-            end_token_ids,
-        }
-    }
-}
+use crate::params::PySamplingParams;
 
 /// The law of the token that follows prompt and output, as the bytes of V float64.
 #[pyfunction]
@@ -57,7 +19,7 @@ impl LawParams {
 pub(crate) fn process_logits<'py>(
     py: Python<'py>,
     logits: Array<'py>,
-    params: LawParams,
+    params: PySamplingParams,
     prompt_token_ids: Vec<u32>,
     output_token_ids: Vec<u32>,
     eos_token_ids: Vec<u32>,
@@ -65,7 +27,9 @@ pub(crate) fn process_logits<'py>(
 ) -> PyResult<Bound<'py, PyByteArray>> {
     let numbers = logits.numbers()?;
     let vocab = numbers.width();
-    let processors = Processors::new(&params.sampling(eos_token_ids, bad_words), vocab)
+    let mut end_token_ids = eos_token_ids;
+    end_token_ids.extend(params.stop_token_ids.iter().flatten());
+    let processors = Processors::new(&Sampling { end_token_ids, bad_words, ..params.law() }, vocab)
         .map_err(|error| ConfigError::new_err(error.to_string()))?;
     let law = py.detach(|| {
         let mut history = History::new(&prompt_token_ids);
