@@ -51,7 +51,8 @@ class SpeculativeConfig(Parameters):
         tree_depth: most tokens on one path of the draft tree.
         branching_factor: 1 is a chain; more is a tree of up to this many matches, and of up to
             this many tokens of a draft model on each level.
-        quantization: format that a draft model is re-quantised to.
+        quantization: "q4_0" or "q8_0": a draft model's weights are quantised to it at load where
+            that makes them smaller; None: as the file has them.
         shortlist: number of tokens that a draft model's head scores.
         adaptive: whether the width follows the measured gain; False fixes it.
     """
@@ -69,7 +70,7 @@ class SpeculativeConfig(Parameters):
     rejection_sample_method: Literal["auto", "standard", "block", "traversal", "coupled"] = "auto"
     tree_depth: int | None = None
     branching_factor: int | None = None
-    quantization: str | None = None
+    quantization: Literal["q4_0", "q8_0"] | None = None
     shortlist: int | None = None
     adaptive: bool | None = None
 
@@ -104,7 +105,7 @@ class SpeculativeConfig(Parameters):
         if self.model is not None and not {"auto", "draft_model"} & set(methods):
             raise check.wrong("model", self.model, f"None with method={self.method!r}")
         self._refuse_without("ngram", "prompt_lookup_min", "prompt_lookup_max")
-        self._refuse_without("draft_model", "draft_sample_method")
+        self._refuse_without("draft_model", "draft_sample_method", "quantization")
         if self.rejection_sample_method == "block" and (
             (self.branching_factor or 1) > 1 or len(self.sources) > 1
         ):
@@ -187,7 +188,7 @@ _CHECKS: dict[str, Check] = {
     "rejection_sample_method": choice(*_REJECTION),
     "tree_depth": _TOKENS,
     "branching_factor": _TOKENS,
-    "quantization": optional(check.text),
+    "quantization": optional(choice("q4_0", "q8_0")),
     "shortlist": _COUNT,
     "adaptive": optional(check.flag),
 }
@@ -198,6 +199,7 @@ _SUPPORTED = frozenset(
         "method",
         "model",
         "draft_sample_method",
+        "quantization",
         "num_speculative_tokens",
         "prompt_lookup_min",
         "prompt_lookup_max",

@@ -64,6 +64,19 @@ def test_the_text_is_plain(
     assert metrics.draft_kv_cache_bytes > 0
 
 
+def test_a_draft_quantised_at_load_is_smaller_and_the_text_is_plain(
+    tiny: Path, draft: Path, plain: list[list[sd.CompletionOutput]]
+) -> None:
+    sizes = {}
+    for quantization in (None, "q8_0", "q4_0"):
+        config = {"method": "draft_model", "model": draft, "quantization": quantization}
+        with sd.LLM(tiny, speculative_config=config) as llm:
+            outputs = llm.generate(PROMPTS, GREEDY, use_tqdm=False)
+            sizes[quantization] = llm.get_metrics().draft_weights_bytes
+        assert [output.outputs for output in outputs] == plain[:3]
+    assert sizes["q4_0"] < sizes["q8_0"] < sizes[None]
+
+
 @pytest.mark.parametrize("method", ["standard", "block", "traversal", "coupled", "auto"])
 def test_a_draft_equal_to_its_target_is_always_accepted(tiny: Path, method: str) -> None:
     config = {"method": "draft_model", "model": tiny, "rejection_sample_method": method}

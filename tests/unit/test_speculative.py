@@ -123,6 +123,7 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ({"method": "draft_model"}, r"^model: found None, .*'draft_model'"),
     ({"method": "ngram", "model": "d"}, r"^model: found 'd'"),
     ({"draft_sample_method": "greedy"}, r"^draft_sample_method: found 'greedy'"),
+    ({"quantization": "q4_0"}, r"^quantization: found 'q4_0'"),
     ({"method": "draft_model", "model": "d", "prompt_lookup_min": 2}, r"^prompt_lookup_min: "),
     ({"rejection_sample_method": "block", "branching_factor": 2}, r"^rejection_sample_method: "),
     ({"rejection_sample_method": "block", "model": "d"}, r"^rejection_sample_method: .*traversal"),
@@ -142,7 +143,6 @@ NOT_YET: list[tuple[str, Any]] = [
     ("suffix_decoding_max_cached_requests", 0),
     ("suffix_decoding_max_spec_factor", 1.0),
     ("suffix_decoding_min_token_prob", 0.1),
-    ("quantization", "q4_0"),
     ("shortlist", 8192),
     ("adaptive", True),
 ]

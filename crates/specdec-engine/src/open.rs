@@ -208,7 +208,8 @@ impl<'a> Draft<'a> {
         let (context, target_vocab) = target;
         let context = context.min(self.config.context_length);
         let sizes = options.draft_sizes(&self.config, context, self.speculation);
-        let mut weights = Weights::new(&self.file, progress);
+        let mut weights =
+            Weights::new(&self.file, progress).quantised_to(self.speculation.quantization);
         let ops = CpuOps::load(Arc::clone(cpu), &self.config, &mut weights, sizes)?;
         let sizes = ModelDrafterSizes {
             context,

@@ -3,6 +3,7 @@
 use crate::error::EngineError;
 use crate::request::SamplingParams;
 use specdec_core::{Budget, Method, Ngram};
+use specdec_kernels::Target;
 use std::path::PathBuf;
 
 /// Most nodes of one tree that the engine takes (every node is a row with logits).
@@ -39,6 +40,8 @@ pub struct Speculation {
     /// Whether a draft model draws its tokens for sampled requests, from a law that is kept whole;
     /// else it proposes its likeliest.
     pub draws: bool,
+    /// Format to which a draft model's weights are quantised at load; `None`: the file's.
+    pub quantization: Option<Target>,
 }
 
 impl Default for Speculation {
@@ -52,6 +55,7 @@ impl Default for Speculation {
             tree_depth: None,
             method: None,
             draws: true,
+            quantization: None,
         }
     }
 }

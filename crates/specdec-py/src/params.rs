@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use specdec_core::{Method, Sampling};
 use specdec_engine::{EngineError, SamplingParams, Source, Speculation};
+use specdec_kernels::Target;
 
 /// What the engine knows of `specdec_rs.SamplingParams`.
 #[derive(FromPyObject)]
@@ -88,6 +89,7 @@ pub(crate) struct PySpeculativeConfig {
     branching_factor: Option<usize>,
     tree_depth: Option<usize>,
     draft_sample_method: Option<String>,
+    quantization: Option<String>,
     rejection_sample_method: String,
 }
 
@@ -111,6 +113,11 @@ impl PySpeculativeConfig {
                 _ => None,
             },
             draws: self.draft_sample_method.as_deref() != Some("greedy"),
+            quantization: match self.quantization.as_deref() {
+                Some("q4_0") => Some(Target::Q4_0),
+                Some("q8_0") => Some(Target::Q8_0),
+                _ => None,
+            },
         }
     }
 }

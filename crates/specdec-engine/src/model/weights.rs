@@ -7,7 +7,7 @@ use crate::load::{
     config::{LESS_ONE_KEY, ROPE_FACTORS, RopeScaling},
     gguf::TensorInfo,
 };
-use specdec_kernels::{Cpu, Format, Matrix, MatrixError, dequantise};
+use specdec_kernels::{Cpu, Format, Matrix, MatrixError, Target, dequantise};
 use std::ops::Range;
 
 /// The tensors of an open file, with a buffer for the one in hand.
@@ -16,6 +16,7 @@ pub struct Weights<'a> {
     buffer: Vec<u8>,
     /// Whether norms multiply by 1 + what the file holds.
     less_one: bool,
+    target: Option<Target>,
     progress: &'a mut dyn FnMut(u64, u64),
     done: u64,
     total: u64,
@@ -26,7 +27,14 @@ impl<'a> Weights<'a> {
     pub fn new(file: &'a Gguf, progress: &'a mut dyn FnMut(u64, u64)) -> Self {
         let total = file.header().tensors().iter().map(|tensor| tensor.bytes).sum();
         let less_one = matches!(file.header().find(LESS_ONE_KEY), Ok(Some(true)));
-        Self { file, buffer: Vec::new(), less_one, progress, done: 0, total }
+        Self { file, buffer: Vec::new(), less_one, target: None, progress, done: 0, total }
+    }
+
+    /// Matrices are quantised to `target` where that makes them smaller; `None`: they stay as the
+    /// file has them.
+    #[must_use]
+    pub fn quantised_to(self, target: Option<Target>) -> Self {
+        Self { target, ..self }
     }
 
     /// A matrix packed for the kernels.
@@ -51,7 +59,15 @@ impl<'a> Weights<'a> {
         let (tensor, format) = self.read(name, rows.clone())?;
         let count = rows.map_or(tensor.rows() as usize, |rows| rows.len());
         let cols = tensor.cols() as usize;
-        Matrix::pack(cpu, format, count, cols, &self.buffer).map_err(|source| wrong(name, source))
+        let smaller = |to: &Target| {
+            let (to, from) = (to.format().row_bytes(cols), format.row_bytes(cols));
+            to.zip(from).is_some_and(|(to, from)| to < from)
+        };
+        match self.target.filter(smaller) {
+            Some(to) => Matrix::pack_as(cpu, format, count, cols, &self.buffer, to),
+            None => Matrix::pack(cpu, format, count, cols, &self.buffer),
+        }
+        .map_err(|source| wrong(name, source))
     }
 
     /// All values of a tensor in f32, row by row.
