@@ -17,7 +17,7 @@ use specdec_core::rng::{Key, philox};
 use specdec_core::{Drafter, Processors, Sampling, TokenId};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -33,6 +33,27 @@ enum Command {
 struct Route {
     events: Sender<Event>,
     cancelled: Arc<AtomicBool>,
+    _place: Place,
+}
+
+/// A place among the open requests, held until it is dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    /// A place, unless `limit` are taken.
+    fn take(open: &Arc<AtomicUsize>, limit: usize) -> Result<Self, EngineError> {
+        let more = |open: usize| (open < limit).then_some(open + 1);
+        match open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Self(Arc::clone(open))),
+            Err(open) => Err(EngineError::QueueFull { open, limit }),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What a loaded engine is made of.
@@ -47,6 +68,8 @@ pub struct Parts {
     pub max_model_len: usize,
     /// Most sequences that run together.
     pub max_num_seqs: usize,
+    /// Most sequences that wait beside them.
+    pub max_queued: usize,
     /// Seeds the keys of requests without a seed of their own.
     pub seed: u64,
     /// How to draft; `None` decodes plainly.
@@ -68,6 +91,8 @@ pub struct Engine {
     max_model_len: usize,
     seed: u64,
     next: AtomicU64,
+    open: Arc<AtomicUsize>,
+    most_open: usize,
     commands: Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
     fault: Arc<Mutex<Option<String>>>,
@@ -110,6 +135,8 @@ impl Engine {
             max_model_len: parts.max_model_len,
             seed: parts.seed,
             next: AtomicU64::new(0),
+            open: Arc::default(),
+            most_open: parts.max_num_seqs.saturating_add(parts.max_queued),
             commands,
             thread: Mutex::new(Some(thread)),
             fault,
@@ -121,7 +148,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::EmptyPrompt`], [`EngineError::PromptToken`], [`EngineError::ContextLength`],
-    /// [`EngineError::Config`] for parameters; [`EngineError::Closed`], [`EngineError::Dead`],
+    /// [`EngineError::Config`] for parameters; [`EngineError::QueueFull`]; [`EngineError::Closed`], [`EngineError::Dead`],
     /// [`EngineError::Forked`].
     pub fn submit(
         &self,
@@ -131,11 +158,12 @@ impl Engine {
         self.check_alive()?;
         self.check_prompt(&prompt)?;
         params.validate(self.vocab)?;
+        let place = Place::take(&self.open, self.most_open)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (events, receiver) = unbounded();
         let cancelled = Arc::new(AtomicBool::new(false));
         let sequence = Box::new(self.sequence(id, prompt, params)?);
-        let route = Route { events, cancelled: Arc::clone(&cancelled) };
+        let route = Route { events, cancelled: Arc::clone(&cancelled), _place: place };
         let command = Command::Submit { sequence, route };
         self.commands.send(command).map_err(|_| self.why_gone())?;
         let fault = Arc::clone(&self.fault);

@@ -108,6 +108,17 @@ pub enum EngineError {
         /// Its text in the draft.
         draft: String,
     },
+    /// As many requests are open as the engine takes.
+    #[error(
+        "{open} requests are running or waiting, and the engine takes {limit}; try again when one \
+         has ended, or load with a larger max_queued_requests"
+    )]
+    QueueFull {
+        /// Requests that have not ended.
+        open: usize,
+        /// Most of them.
+        limit: usize,
+    },
     /// A kernel could not run.
     #[error(transparent)]
     Pool(#[from] PoolError),

@@ -32,6 +32,8 @@ pub struct EngineOptions {
     pub max_model_len: Option<usize>,
     /// Most sequences that run together, at least 1.
     pub max_num_seqs: usize,
+    /// Most sequences that wait beside them.
+    pub max_queued: usize,
     /// Threads of a step, the caller's included; what affinity and cgroup quota allow when `None`.
     pub num_threads: Option<usize>,
     /// Instruction level; the best of the machine when `None`.
@@ -57,6 +59,7 @@ impl EngineOptions {
             model: model.into(),
             max_model_len: None,
             max_num_seqs: 8,
+            max_queued: 4096,
             num_threads: None,
             level: None,
             kv_type: KvType::F16,
@@ -286,6 +289,7 @@ impl Engine {
             template,
             max_model_len,
             max_num_seqs: options.max_num_seqs,
+            max_queued: options.max_queued,
             seed: options.seed,
             speculation: speculation.cloned(),
             drafter,

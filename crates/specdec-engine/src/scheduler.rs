@@ -61,6 +61,11 @@ impl Scheduler {
         &self.decoder
     }
 
+    /// The sequences that run, in order of arrival.
+    pub fn running(&self) -> &[Sequence] {
+        &self.running
+    }
+
     /// Sums since the start or the last reset.
     pub fn metrics(&self) -> &EngineMetrics {
         &self.metrics

@@ -123,6 +123,16 @@ impl Sequence {
         &self.tokens
     }
 
+    /// Its part of the target's cache.
+    pub fn cache(&self) -> &SeqCache {
+        &self.cache
+    }
+
+    /// What the processors know of it.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// The answer so far.
     pub fn output(&self) -> &[TokenId] {
         &self.tokens[self.prompt_len..]
