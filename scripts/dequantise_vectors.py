@@ -33,7 +33,8 @@ def blocks(name: str, rng: np.random.Generator) -> np.ndarray:
     _, size = gguf.GGML_QUANT_SIZES[kind]
     if not scales:
         numbers = rng.standard_normal((count, 1), np.float32)
-        return gguf.quantize(numbers, kind).view(np.uint8).reshape(count, size)
+        packed: np.ndarray = gguf.quantize(numbers, kind)
+        return packed.view(np.uint8).reshape(count, size)
     raw = rng.integers(0, 256, (count, size), np.uint8)
     for at in scales:
         halves = (
