@@ -32,7 +32,7 @@ mod threads;
 
 pub use activation::{geglu, swiglu};
 pub use acts::{Acts, Forms};
-pub use attention::{Span, attention};
+pub use attention::{Partials, Span, attention};
 pub use cpu::{Cpu, CpuError};
 pub use format::{Activation, Format, Target, dequantise};
 pub use kv::{KvError, KvStore, KvType, PAGE};

@@ -8,8 +8,8 @@ use crate::load::{ModelConfig, config::Gate};
 use crate::model::rows::Step;
 use crate::model::weights::Weights;
 use specdec_kernels::{
-    Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, PoolError, Product, Rope, Store,
-    attention, geglu, linear, rms_norm, rms_norm_heads, rope_append, swiglu,
+    Activation, Acts, Cpu, Forms, KvStore, KvType, Matrix, Partials, PoolError, Product, Rope,
+    Store, attention, geglu, linear, rms_norm, rms_norm_heads, rope_append, swiglu,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -69,6 +69,7 @@ struct Arena {
     q: Vec<f32>,
     k: Vec<f32>,
     v: Vec<f32>,
+    partials: Partials,
     attended: Acts,
     gate: Vec<f32>,
     up: Vec<f32>,
@@ -128,6 +129,11 @@ impl CpuOps {
         let ropes = [rope(config.rope_base, divisors.as_deref()), rope(near, near_divisors)];
         let config = config.clone();
         Ok(Self { cpu, config, sizes, parameters, ropes, kv, arena, logits_len: 0, hidden_len: 0 })
+    }
+
+    /// Where its kernels run.
+    pub fn cpu(&self) -> &Cpu {
+        &self.cpu
     }
 
     fn q_width(&self) -> usize {
@@ -298,6 +304,7 @@ impl Arena {
             q: vec![0.0; rows * q_width],
             k: vec![0.0; rows * kv_width],
             v: vec![0.0; rows * kv_width],
+            partials: Partials::new(rows, config.heads, config.head_dim),
             attended: Acts::new(rows, q_width, attended),
             gate: vec![0.0; rows * config.ffn],
             up: vec![0.0; rows * config.ffn],
@@ -416,11 +423,12 @@ impl Ops for CpuOps {
     }
 
     fn attend(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
-        let q = &self.arena.q[..step.batch.len() * self.q_width()];
+        let width = self.q_width();
+        let Arena { q, partials, attended, .. } = &mut self.arena;
+        let q = &q[..step.batch.len() * width];
         let (heads, scale) = (self.config.heads, self.config.attention_scale);
         let spans = step.spans(self.config.window_of(layer));
-        let out = &mut self.arena.attended;
-        Ok(attention(&self.cpu, &self.kv, layer, q, heads, spans, scale, out)?)
+        Ok(attention(&self.cpu, &self.kv, layer, q, heads, spans, scale, partials, attended)?)
     }
 
     fn attention_out(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {

@@ -22,8 +22,10 @@ pub(super) struct Block<'a, E> {
     pub(super) seen: Range<usize>,
     /// For each tile that has any of them the keys; lanes outside `seen` hold anything.
     pub(super) keys: [&'a [E]; PAGE / TILE],
-    /// The values in order of position, in two runs: those in the page, and those put together.
-    pub(super) values: [&'a [E]; 2],
+    /// The values in order of position from `seen.start` on, in two runs: those in the page, and
+    /// those put together.
+    values: [&'a [E]; 2],
+    head_dim: usize,
 }
 
 impl<'a, E: Element> Block<'a, E> {
@@ -44,7 +46,7 @@ impl<'a, E: Element> Block<'a, E> {
         let paged = inside(span.linear as usize);
         let linear = paged.max(seen.start);
         let d = pages.shape.head_dim;
-        let mut block = Self { seen, keys: [&[]; PAGE / TILE], values: [&[]; 2] };
+        let mut block = Self { seen, keys: [&[]; PAGE / TILE], values: [&[]; 2], head_dim: d };
         if paged > 0 {
             let page = span.pages[index] as usize;
             let (keys, values) = pages.block(layer, page, kv_head);
@@ -59,7 +61,32 @@ impl<'a, E: Element> Block<'a, E> {
             let slots = &span.extra[first + linear - span.linear as usize..];
             block.put_together(pages, (layer, kv_head), linear, slots, scratch);
         }
+        block.fill_up();
         block
+    }
+
+    /// The values that lie in the page.
+    pub(super) fn page_values(&self) -> &'a [E] {
+        self.values[0]
+    }
+
+    /// Puts any keys where there are none: kernels go over more tiles than are asked for.
+    fn fill_up(&mut self) {
+        let any = self.keys[self.seen.start / TILE];
+        self.keys.iter_mut().filter(|keys| keys.is_empty()).for_each(|keys| *keys = any);
+    }
+
+    /// The values of a range of offsets, in two runs with the offset of their first one.
+    #[inline(always)]
+    pub(super) fn values(&self, range: Range<usize>) -> [(usize, &'a [E]); 2] {
+        let d = self.head_dim;
+        let middle = self.seen.start + self.values[0].len() / d;
+        let split = middle.clamp(range.start, range.end);
+        let (low, high) = (range.start..split, split..range.end);
+        [
+            (low.start, part(self.values[0], self.seen.start, low, d)),
+            (high.start, part(self.values[1], middle, high, d)),
+        ]
     }
 
     /// Copies the keys and values from offset `linear` on, whose slots are given, and the keys
@@ -92,4 +119,10 @@ impl<'a, E: Element> Block<'a, E> {
         }
         self.values[1] = &scratch.values[linear * d..self.seen.end * d];
     }
+}
+
+/// The values of `range` in a run that starts at offset `first`.
+#[inline(always)]
+fn part<E>(run: &[E], first: usize, range: Range<usize>, d: usize) -> &[E] {
+    if range.is_empty() { &[] } else { &run[(range.start - first) * d..(range.end - first) * d] }
 }

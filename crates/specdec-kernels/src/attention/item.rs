@@ -1,182 +1,214 @@
-//! One item of work: some rows and some query heads over one kv head.
+//! One item of work: all rows of a run and all query heads of a kv head, over some blocks.
 
 use std::ops::Range;
 
-use super::Call;
 use super::block::{Block, Scratch};
+use super::merge::{HEADER, Vector, merge, softmax};
+use super::plan::Run;
 use super::scores::scores;
-use super::weigh::{Weights, weigh};
-use crate::disjoint::Disjoint;
-use crate::kv::{Element, PAGE, Pages, TILE};
+use super::weigh::weigh;
+use super::{Call, Span};
+use crate::kv::{Element, MAX_HEAD_DIM, PAGE, Pages, TILE};
 use crate::level::Kernel;
-use crate::math::exp;
 use crate::simd::{LANES, Simd};
 
-/// Most queries (rows times heads) of an item.
-pub(super) const MAX_QUERIES: usize = 64;
+/// Queries that share a load of keys and values: six times four running sums fill the registers.
+const WIDE: usize = 6;
+const NARROW: usize = 3;
 
 /// Work for one thread.
 pub(super) struct Item<'a, E> {
     pub(super) call: Call<'a>,
     pub(super) pages: &'a Pages<E>,
-    pub(super) rows: Range<usize>,
+    pub(super) run: &'a Run,
     pub(super) kv_head: usize,
-    /// Query heads within the group of the kv head.
-    pub(super) heads: Range<usize>,
-    /// All of the output.
-    pub(super) out: &'a Disjoint<'a, f32>,
+    pub(super) blocks: Range<usize>,
 }
 
-/// Online softmax of one query: the largest score so far, and the sum of e^(score - max) in 16
-/// lanes, by position mod 16.
-#[derive(Clone, Copy)]
-struct Softmax {
-    max: f32,
-    sum: [f32; LANES],
+/// One query and what it sees of a block.
+#[derive(Clone, Copy, Default)]
+struct Query {
+    row: usize,
+    head: usize,
+    end: usize,
 }
+
+/// Weights and shares of the queries in hand.
+struct Hand {
+    weights: [[f32; PAGE]; WIDE],
+    shares: [Share; WIDE],
+}
+
+type Share = [Vector; HEADER + MAX_HEAD_DIM / LANES];
 
 impl<E: Element> Kernel for Item<'_, E> {
     type Output = ();
 
-    /// Block by block, so that all rows find it in the nearest cache.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let spans = &self.call.spans[self.rows.clone()];
         let mut scratch = None;
-        let (mut first, mut last) = (usize::MAX, 0);
-        for (span, row) in spans.iter().zip(self.rows.clone()) {
-            first = first.min(span.from as usize / PAGE);
-            last = last.max(span.end().div_ceil(PAGE));
-            if !span.extra.is_empty() {
-                scratch = scratch.or(Some(Scratch::EMPTY));
-            }
-            // SAFETY: the only part of this item that is held.
-            unsafe { self.sums(row) }.fill(0.0);
-        }
-        let mut states = [Softmax { max: f32::NEG_INFINITY, sum: [0.0; LANES] }; MAX_QUERIES];
-        for index in first..last {
-            for (i, span) in spans.iter().enumerate() {
-                if index * PAGE < span.end() && span.from as usize / PAGE <= index {
-                    let (layer, head) = (self.call.layer, self.kv_head);
-                    let block = Block::new(self.pages, layer, head, span, index, scratch.as_mut());
-                    let states = &mut states[i * self.heads.len()..][..self.heads.len()];
-                    self.row(s, self.rows.start + i, &block, states);
+        let shares = [[[0.0; LANES]; HEADER + MAX_HEAD_DIM / LANES]; WIDE];
+        let mut hand = Hand { weights: [[0.0; PAGE]; WIDE], shares };
+        for index in self.blocks.clone() {
+            let mut row = self.run.rows.start;
+            while row < self.run.rows.end {
+                let span = &self.call.spans[row];
+                if !span.sees(index) {
+                    row += 1;
+                    continue;
                 }
+                let mut end = row + 1;
+                while end < self.run.rows.end && span.shares(&self.call.spans[end], index) {
+                    end += 1;
+                }
+                if span.scattered(index) {
+                    scratch = scratch.or(Some(Scratch::EMPTY));
+                }
+                self.rows(s, index, row..end, scratch.as_mut(), &mut hand);
+                row = end;
             }
-        }
-        for (row, states) in self.rows.clone().zip(states.chunks_exact(self.heads.len())) {
-            self.finish(s, row, states);
         }
     }
 }
 
 impl<E: Element> Item<'_, E> {
-    fn head_dim(&self) -> usize {
-        self.pages.shape.head_dim
-    }
-
-    /// Where the heads of the item are in queries and output.
-    fn range(&self, row: usize) -> Range<usize> {
-        let (group, d) = (self.call.group, self.head_dim());
-        let first = (row * self.pages.shape.kv_heads + self.kv_head) * group + self.heads.start;
-        first * d..(first + self.heads.len()) * d
-    }
-
-    /// The item's part of an output row.
-    ///
-    /// # Safety
-    /// A row may be held only once at a time.
-    #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
-    unsafe fn sums(&self, row: usize) -> &mut [f32] {
-        // SAFETY: items do not overlap, and the caller holds this row once.
-        unsafe { self.out.part(self.range(row)) }
-    }
-
-    /// One row over one block, as many heads at a time as the registers hold.
+    /// Rows that find the keys and values of a block in one place.
     #[inline(always)]
-    fn row<S: Simd>(&self, s: S, row: usize, block: &Block<'_, E>, states: &mut [Softmax]) {
-        let most = if S::WIDE { 4 } else { 2 };
-        let mut at = 0;
-        while at < states.len() {
-            let left = states.len() - at;
-            let heads = left.div_ceil(left.div_ceil(most));
-            match heads {
-                4 if S::WIDE => self.heads::<S, 4>(s, row, at, block, states),
-                3 if S::WIDE => self.heads::<S, 3>(s, row, at, block, states),
-                2 => self.heads::<S, 2>(s, row, at, block, states),
-                _ => self.heads::<S, 1>(s, row, at, block, states),
-            }
-            at += heads;
-        }
-    }
-
-    /// Heads `at..at + M` of a row over one block.
-    #[inline(always)]
-    fn heads<S: Simd, const M: usize>(
+    fn rows<S: Simd>(
         &self,
         s: S,
-        row: usize,
-        at: usize,
-        block: &Block<'_, E>,
-        states: &mut [Softmax],
+        index: usize,
+        rows: Range<usize>,
+        scratch: Option<&mut Scratch<E>>,
+        hand: &mut Hand,
     ) {
-        let d = self.head_dim();
-        let queries = self.call.q[self.range(row)][at * d..][..M * d].as_chunks::<LANES>().0;
-        let mut q = [queries; M];
-        for (m, q) in q.iter_mut().enumerate() {
-            *q = &queries[m * d / LANES..][..d / LANES];
-        }
-        let mut weights = Weights { of: [[f32::NEG_INFINITY; PAGE]; M], rescale: [0.0; M] };
-        let scale = s.splat(self.call.scale);
-        for tile in block.seen.start / TILE..block.seen.end.div_ceil(TILE) {
-            let dots = scores(s, &q, block.keys[tile].as_chunks::<TILE>().0);
-            for (to, dots) in weights.of.iter_mut().zip(dots) {
-                s.store(s.mul(dots, scale), &mut to.as_chunks_mut::<LANES>().0[tile]);
+        let (layer, head, group) = (self.call.layer, self.kv_head, self.call.group);
+        let spans = &self.call.spans[rows.clone()];
+        let mut longest = &spans[0];
+        for span in spans {
+            if span.end() > longest.end() {
+                longest = span;
             }
         }
-        for (m, scores) in weights.of.iter_mut().enumerate() {
-            scores[..block.seen.start].fill(f32::NEG_INFINITY);
-            scores[block.seen.end..].fill(f32::NEG_INFINITY);
-            weights.rescale[m] = states[at + m].add(s, scores);
+        let block = Block::new(self.pages, layer, head, longest, index, scratch);
+        let own = if index == self.blocks.start { block.page_values() } else { &[] };
+        let mut ahead = [own, self.next(longest, index)];
+        let most = if S::WIDE { WIDE } else { NARROW };
+        let (mut at, all) = (0, rows.len() * group);
+        while at < all {
+            let left = all - at;
+            let count = left.div_ceil(left.div_ceil(most));
+            let mut queries = [Query::default(); WIDE];
+            for (i, query) in queries[..count].iter_mut().enumerate() {
+                let row = rows.start + (at + i) / group;
+                let end = self.call.spans[row].end().min((index + 1) * PAGE) - index * PAGE;
+                *query = Query { row, head: head * group + (at + i) % group, end };
+            }
+            match count {
+                6 if S::WIDE => self.tile::<S, 6>(s, index, &block, ahead, &queries, hand),
+                5 if S::WIDE => self.tile::<S, 5>(s, index, &block, ahead, &queries, hand),
+                4 if S::WIDE => self.tile::<S, 4>(s, index, &block, ahead, &queries, hand),
+                3 => self.tile::<S, 3>(s, index, &block, ahead, &queries, hand),
+                2 => self.tile::<S, 2>(s, index, &block, ahead, &queries, hand),
+                _ => self.tile::<S, 1>(s, index, &block, ahead, &queries, hand),
+            }
+            at += count;
+            ahead = [&[], &[]];
         }
-        // SAFETY: the only part of this item that is held.
-        let sums = &mut unsafe { self.sums(row) }[at * d..][..M * d];
-        weigh(s, block, &weights, sums.as_chunks_mut::<LANES>().0);
     }
 
-    /// Divides by the sums of the weights.
+    /// Keys and values of the block behind, if this item goes on with it.
+    fn next(&self, span: &Span<'_>, index: usize) -> &[E] {
+        let index = index + 1;
+        if !self.blocks.contains(&index) || (span.linear as usize) <= index * PAGE {
+            return &[];
+        }
+        self.pages.both(self.call.layer, span.pages[index] as usize, self.kv_head)
+    }
+
+    /// The first M queries over one block.
     #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, row: usize, states: &[Softmax]) {
-        // SAFETY: the only part of this item that is held.
-        let sums = unsafe { self.sums(row) };
-        for (head, state) in sums.chunks_exact_mut(self.head_dim()).zip(states) {
-            let sum = s.splat(s.sum(s.load(&state.sum)));
-            for x in head.as_chunks_mut::<LANES>().0 {
-                s.store(s.div(s.load(x), sum), x);
+    fn tile<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        index: usize,
+        block: &Block<'_, E>,
+        ahead: [&[E]; 2],
+        queries: &[Query; WIDE],
+        hand: &mut Hand,
+    ) {
+        let (d, start) = (self.pages.shape.head_dim, block.seen.start);
+        let mut q: [&[Vector]; M] = [&[]; M];
+        for (q, query) in q.iter_mut().zip(queries) {
+            let at = (query.row * self.call.heads + query.head) * d;
+            *q = self.call.q[at..at + d].as_chunks().0;
+        }
+        let (Some(weights), Some(shares)) =
+            (hand.weights.first_chunk_mut::<M>(), hand.shares.first_chunk_mut::<M>())
+        else {
+            return;
+        };
+        let tiles = start / TILE..block.seen.end.div_ceil(TILE);
+        scores(s, &q, &block.keys, tiles, ahead, self.call.scale, weights);
+        let size = self.call.share();
+        for ((scores, query), share) in weights.iter_mut().zip(queries).zip(shares.iter_mut()) {
+            scores[..start].fill(f32::NEG_INFINITY);
+            scores[query.end..].fill(f32::NEG_INFINITY);
+            softmax(s, scores, &mut share[..size]);
+        }
+        self.values(s, block, queries, weights, shares);
+        self.keep(s, index, queries, shares);
+    }
+
+    /// Adds the values: first those that all queries see, then what single ones see beyond.
+    #[inline(always)]
+    fn values<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        block: &Block<'_, E>,
+        queries: &[Query; WIDE],
+        weights: &[[f32; PAGE]; M],
+        shares: &mut [Share; M],
+    ) {
+        let vectors = HEADER..HEADER + self.pages.shape.head_dim / LANES;
+        let mut common = PAGE;
+        for query in &queries[..M] {
+            common = common.min(query.end);
+        }
+        let mut sums = shares.each_mut().map(|share| &mut share[vectors.clone()]);
+        for (first, values) in block.values(block.seen.start..common) {
+            weigh(s, values, weights, first, &mut sums);
+        }
+        for (m, sums) in sums.into_iter().enumerate() {
+            for (first, values) in block.values(common..queries[m].end) {
+                if !values.is_empty() {
+                    weigh(s, values, &[weights[m]], first, &mut [&mut *sums]);
+                }
             }
         }
     }
-}
 
-impl Softmax {
-    /// Takes in the scores of a block, -infinity where there is none, and turns them into weights;
-    /// returns what earlier weights are multiplied by.
+    /// Puts shares where they belong, or takes them into what is there.
     #[inline(always)]
-    fn add<S: Simd>(&mut self, s: S, scores: &mut [f32; PAGE]) -> f32 {
-        let [a, b, c, d] = scores.as_chunks_mut::<LANES>().0 else { return 1.0 };
-        let largest = s.max(s.max(s.load(a), s.load(b)), s.max(s.load(c), s.load(d)));
-        let largest = s.max_lane(largest);
-        let max = if largest > self.max { largest } else { self.max };
-        let mut rescale = [0.0; LANES];
-        s.store(exp(s, s.splat(self.max - max)), &mut rescale);
-        let mut total = s.mul(s.load(&self.sum), s.splat(rescale[0]));
-        for lanes in [a, b, c, d] {
-            let weight = exp(s, s.sub(s.load(lanes), s.splat(max)));
-            s.store(weight, lanes);
-            total = s.add(total, weight);
+    fn keep<S: Simd, const M: usize>(
+        &self,
+        s: S,
+        index: usize,
+        queries: &[Query; WIDE],
+        fresh: &[Share; M],
+    ) {
+        let size = self.call.share();
+        for (query, fresh) in queries.iter().zip(fresh) {
+            let first = self.run.split || self.call.spans[query.row].first() == index;
+            let at = self.run.share(self.call.heads, query.row, query.head, index);
+            // SAFETY: a query's shares of a kv head and a run belong to this item alone, those of
+            // a block if the run is split; one is held at a time.
+            let share = unsafe { self.call.shares.part(at * size..(at + 1) * size) };
+            if first {
+                share.copy_from_slice(&fresh[..size]);
+            } else {
+                merge(s, &mut [share], &[&fresh[..size]]);
+            }
         }
-        s.store(total, &mut self.sum);
-        self.max = max;
-        rescale[0]
     }
 }

@@ -1,24 +1,30 @@
 //! Attention of rows over the store: grouped queries (Ainslie et al. 2023, arXiv 2305.13245),
 //! online softmax (Milakov and Gimelshein 2018, arXiv 1805.02867).
 //!
-//! A row visits its keys in order of absolute position, in blocks cut at multiples of 64, however
-//! they are stored. A dot product sums number i in lane i mod 16, then the lanes by the fixed
-//! tree; a weighted value is added key by key. So a row has the same bits alone, in a batch, in a
-//! chunk of a prompt or in a tree.
+//! Keys are visited by absolute position, in blocks cut at multiples of 64, however they are
+//! stored. A block has its own softmax: a dot product is one chain over the numbers of the head, a
+//! weighted value is added key by key. Blocks are merged in order. So a row has the same bits alone,
+//! in a batch, in a chunk of a prompt or in a tree, and threads may share the blocks of one row.
 
 mod block;
 mod item;
+mod merge;
+mod plan;
 mod scores;
 #[cfg(test)]
 mod tests;
 mod weigh;
 
-use crate::acts::Acts;
+use crate::acts::{Acts, Row};
 use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
-use crate::kv::{KvStore, PAGE, Pages, Shape, with_pages};
+use crate::kv::{KvStore, PAGE, Shape, with_pages};
+use crate::level::Kernel;
 use crate::pool::PoolError;
-use item::{Item, MAX_QUERIES};
+use crate::simd::{LANES, Simd};
+use item::Item;
+use merge::{HEADER, Vector, finish, merge};
+use plan::{Plan, Run};
 
 /// What one row sees: the positions `from..linear + extra.len()`, at least one.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +45,28 @@ impl Span<'_> {
         self.linear as usize + self.extra.len()
     }
 
+    /// First block seen.
+    fn first(&self) -> usize {
+        self.from as usize / PAGE
+    }
+
+    /// Is anything of block `index` seen?
+    fn sees(&self, index: usize) -> bool {
+        self.first() <= index && index * PAGE < self.end()
+    }
+
+    /// Does some of what is seen of a block lie outside its page?
+    fn scattered(&self, index: usize) -> bool {
+        (self.linear as usize) < self.end().min((index + 1) * PAGE)
+    }
+
+    /// Does another span see block `index` from the same start in the same page?
+    fn shares(&self, other: &Span<'_>, index: usize) -> bool {
+        let start = |span: &Span<'_>| (span.from as usize).max(index * PAGE);
+        let whole = |span: &Span<'_>| span.sees(index) && !span.scattered(index);
+        whole(self) && whole(other) && start(self) == start(other)
+    }
+
     fn check(&self, shape: Shape) {
         assert!((self.from as usize) < self.end(), "a row that sees nothing: {self:?}");
         let pages = (self.linear as usize).div_ceil(PAGE);
@@ -46,6 +74,28 @@ impl Span<'_> {
         let inside = self.pages[..pages].iter().all(|page| (*page as usize) < shape.pages);
         assert!(inside, "a page outside a store of {}: {self:?}", shape.pages);
         self.extra.iter().for_each(|slot| _ = shape.slot(*slot));
+    }
+}
+
+/// What queries have of blocks on the way to a row; made once and used by every call.
+pub struct Partials {
+    vectors: Vec<Vector>,
+    share: usize,
+}
+
+impl Partials {
+    /// Bytes that the shares of single blocks may take; what is not needed is never touched.
+    const SPLIT: usize = 4 << 20;
+
+    /// Room for calls of up to `rows` rows of `heads` query heads of `head_dim` numbers.
+    pub fn new(rows: usize, heads: usize, head_dim: usize) -> Self {
+        let share = HEADER + head_dim / LANES;
+        let shares = (rows * heads).max(Self::SPLIT / (share * size_of::<Vector>()));
+        Self { vectors: vec![[0.0; LANES]; shares * share], share }
+    }
+
+    fn shares(&self) -> usize {
+        self.vectors.len() / self.share
     }
 }
 
@@ -69,6 +119,7 @@ pub fn attention(
     heads: usize,
     spans: &[Span<'_>],
     scale: f32,
+    partials: &mut Partials,
     out: &mut Acts,
 ) -> Result<(), PoolError> {
     let (shape, rows) = (kv.shape(), spans.len());
@@ -80,10 +131,23 @@ pub fn attention(
     for span in spans {
         span.check(shape);
     }
-    let call = Call { layer, q, spans, scale, group: heads / shape.kv_heads };
-    let values = Disjoint::new(out.rows_mut(rows));
-    with_pages!(&kv.typed, pages => call.run(cpu, pages, &values))?;
-    out.quantise(cpu, rows)
+    let (group, room) = (heads / shape.kv_heads, partials.shares());
+    assert_eq!(partials.share, HEADER + shape.head_dim / LANES, "partials of another head");
+    assert!(rows * heads <= room, "{rows} rows of {heads} heads in room for {room}");
+    let plan = Plan::new(spans, shape.kv_heads, group, cpu.pool.threads(), room);
+    let shares = &Disjoint::new(&mut partials.vectors);
+    let call = Call { layer, q, spans, scale, heads, group, head_dim: shape.head_dim, shares };
+    with_pages!(&kv.typed, pages => cpu.pool.run(plan.pieces.len(), &|piece| {
+        let piece = &plan.pieces[piece];
+        let (run, blocks) = (&plan.runs[piece.run], piece.blocks.clone());
+        cpu.level.run(Item { call, pages, run, kv_head: piece.kv_head, blocks });
+    }))?;
+    let out = out.split(rows);
+    cpu.pool.run(rows, &|row| {
+        let after = plan.runs.partition_point(|run| run.rows.end <= row);
+        // SAFETY: every tile takes its own row.
+        cpu.level.run(Finish { call, run: &plan.runs[after], row, out: unsafe { out.row(row) } });
+    })
 }
 
 /// What all items share.
@@ -93,58 +157,57 @@ struct Call<'a> {
     q: &'a [f32],
     spans: &'a [Span<'a>],
     scale: f32,
+    heads: usize,
     /// Query heads that read one kv head.
     group: usize,
+    head_dim: usize,
+    shares: &'a Disjoint<'a, Vector>,
 }
 
 impl Call<'_> {
-    fn run<E: crate::kv::Element>(
-        self,
-        cpu: &Cpu,
-        pages: &Pages<E>,
-        out: &Disjoint<'_, f32>,
-    ) -> Result<(), PoolError> {
-        let (kv_heads, rows) = (pages.shape.kv_heads, self.spans.len());
-        let cut = Cut::new(rows, kv_heads, self.group, cpu.pool.threads());
-        let parts = self.group.div_ceil(cut.heads);
-        let items_per_group = kv_heads * parts;
-        cpu.pool.run(rows.div_ceil(cut.rows) * items_per_group, &|tile| {
-            let first_row = tile / items_per_group * cut.rows;
-            let kv_head = tile % items_per_group / parts;
-            let first_head = tile % parts * cut.heads;
-            cpu.level.run(Item {
-                call: self,
-                pages,
-                rows: first_row..(first_row + cut.rows).min(rows),
-                kv_head,
-                heads: first_head..(first_head + cut.heads).min(self.group),
-                out,
-            });
-        })
+    /// Vectors of a share.
+    fn share(&self) -> usize {
+        HEADER + self.head_dim / LANES
     }
 }
 
-/// How the work is cut into items: rows and query heads that go over a kv head together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cut {
-    rows: usize,
-    heads: usize,
+/// Merges what the queries of a row have, and quantises the row.
+struct Finish<'a> {
+    call: Call<'a>,
+    run: &'a Run,
+    row: usize,
+    out: Row<'a>,
 }
 
-impl Cut {
-    /// Rows together read a block from the nearest cache, so as many as leave every thread two
-    /// items; query heads share the unpacking of keys and values, and are parted only when
-    /// threads would have nothing to do.
-    fn new(rows: usize, kv_heads: usize, group: usize, threads: usize) -> Self {
-        let heads = group.min(MAX_QUERIES);
-        let mut cut = Self { rows: (MAX_QUERIES / heads).min(rows).max(1), heads };
-        let items = |cut: Self| rows.div_ceil(cut.rows) * kv_heads * group.div_ceil(cut.heads);
-        while cut.rows > 1 && items(cut) < 2 * threads {
-            cut.rows = cut.rows.div_ceil(2);
+impl Kernel for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let (call, size, d) = (self.call, self.call.share(), self.call.head_dim);
+        let span = &call.spans[self.row];
+        let (first, last) = (span.first(), span.end().div_ceil(PAGE));
+        let last = if self.run.split { last } else { first + 1 };
+        for from in (0..call.heads).step_by(LANES) {
+            let heads = LANES.min(call.heads - from);
+            let at = self.run.share(call.heads, self.row, from, first);
+            // SAFETY: the region that wrote shares is over; a row's shares are read by its tile.
+            let all = unsafe { call.shares.part(at * size..(at + heads) * size) };
+            let mut into: [&mut [Vector]; LANES] = std::array::from_fn(|_| &mut [][..]);
+            into.iter_mut().zip(all.chunks_exact_mut(size)).for_each(|(to, share)| *to = share);
+            for block in first + 1..last {
+                let at = self.run.share(call.heads, self.row, from, block);
+                // SAFETY: as above; another block's shares.
+                let all = unsafe { call.shares.part(at * size..(at + heads) * size) };
+                let mut next: [&[Vector]; LANES] = [&[]; LANES];
+                next.iter_mut().zip(all.chunks_exact(size)).for_each(|(to, share)| *to = share);
+                merge(s, &mut into[..heads], &next[..heads]);
+            }
+            let out = self.out.values[from * d..].as_chunks_mut::<LANES>().0;
+            for (share, out) in into[..heads].iter().zip(out.chunks_exact_mut(d / LANES)) {
+                finish(s, share, out);
+            }
         }
-        while cut.heads > 1 && items(cut) < threads {
-            cut.heads = cut.heads.div_ceil(2);
-        }
-        cut
+        self.out.quantise(s);
     }
 }

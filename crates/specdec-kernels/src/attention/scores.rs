@@ -1,56 +1,74 @@
-//! Dot products of queries with 16 keys at a time.
+//! Dot products of queries with the keys of a block, 16 keys in a vector.
 
-use crate::kv::Element;
-use crate::simd::{LANES, Simd};
+use std::ops::Range;
 
-/// Queries q[m] times the 16 keys of a tile: one lane for each key.
+use crate::kv::{Element, PAGE, TILE};
+use crate::simd::{LANES, Simd, prefetch};
+
+/// scale * q[m] * key for the keys of some tiles: one lane for each key, one chain over the numbers
+/// of the head. Lanes of other tiles may be written too.
 ///
-/// `tile` holds number i of all keys in `tile[i]`, a query its numbers in runs of 16. The numbers
-/// l, l + 16, ... of a product make a chain, which is lane l of the law; the 16 chains are added
-/// by the fixed tree: l and l + 8, then 4, 2, 1 apart.
+/// A tile holds number i of its 16 keys as vector i; a query its numbers in runs of 16. What is
+/// `ahead` will be read soon: the machine's own look-ahead ends at every tile.
 #[inline(always)]
 pub(super) fn scores<S: Simd, E: Element, const M: usize>(
     s: S,
     q: &[&[[f32; LANES]]; M],
-    tile: &[[E; LANES]],
-) -> [S::F; M] {
-    let mut quarters = [[s.zero(); M]; 4];
-    for (l, quarter) in quarters.iter_mut().enumerate() {
-        let [a, b, c, d] = if S::WIDE {
-            chains(s, q, tile, [l, l + 8, l + 4, l + 12])
-        } else {
-            let [a, b] = chains(s, q, tile, [l, l + 8]);
-            let [c, d] = chains(s, q, tile, [l + 4, l + 12]);
-            [a, b, c, d]
-        };
-        for m in 0..M {
-            quarter[m] = s.add(s.add(a[m], b[m]), s.add(c[m], d[m]));
-        }
+    keys: &[&[E]; PAGE / TILE],
+    tiles: Range<usize>,
+    ahead: [&[E]; 2],
+    scale: f32,
+    out: &mut [[f32; PAGE]; M],
+) {
+    if tiles.len() <= 2 {
+        chains::<S, E, M, 2>(s, q, keys, tiles.start.min(2), ahead, scale, out);
+    } else if S::WIDE {
+        chains::<S, E, M, 4>(s, q, keys, 0, ahead, scale, out);
+    } else {
+        chains::<S, E, M, 2>(s, q, keys, 0, ahead, scale, out);
+        chains::<S, E, M, 2>(s, q, keys, 2, [&[], &[]], scale, out);
     }
-    let mut sums = [s.zero(); M];
-    for (m, sum) in sums.iter_mut().enumerate() {
-        let [a, b, c, d] = [quarters[0][m], quarters[1][m], quarters[2][m], quarters[3][m]];
-        *sum = s.add(s.add(a, c), s.add(b, d));
-    }
-    sums
 }
 
-/// Chains l of the products, for L values of l.
+/// The same for the tiles `first..first + T`, so that many chains are on their way at a time.
 #[inline(always)]
-fn chains<S: Simd, E: Element, const M: usize, const L: usize>(
+fn chains<S: Simd, E: Element, const M: usize, const T: usize>(
     s: S,
     q: &[&[[f32; LANES]]; M],
-    tile: &[[E; LANES]],
-    lanes: [usize; L],
-) -> [[S::F; M]; L] {
-    let mut sums = [[s.zero(); M]; L];
-    for (c, numbers) in tile.as_chunks::<LANES>().0.iter().enumerate() {
-        for l in 0..L {
-            let k = E::load(s, &numbers[lanes[l]]);
-            for m in 0..M {
-                sums[l][m] = s.fma(s.splat(q[m][c][lanes[l]]), k, sums[l][m]);
+    keys: &[&[E]; PAGE / TILE],
+    first: usize,
+    ahead: [&[E]; 2],
+    scale: f32,
+    out: &mut [[f32; PAGE]; M],
+) {
+    let chunks = q[0].len();
+    let mut tiles = [&[][..]; T];
+    for (t, tile) in tiles.iter_mut().enumerate() {
+        *tile = &keys[first + t].as_chunks::<LANES>().0.as_chunks::<LANES>().0[..chunks];
+    }
+    let mut sums = [[s.zero(); M]; T];
+    let numbers = chunks * LANES;
+    let steps = [ahead[0].len() / numbers, ahead[1].len() / numbers];
+    for c in 0..chunks {
+        for i in 0..LANES {
+            for (ahead, step) in ahead.iter().zip(steps) {
+                let next = ahead.as_ptr().wrapping_add((c * LANES + i) * step);
+                for line in (0..step * size_of::<E>()).step_by(64) {
+                    prefetch(next.wrapping_byte_add(line).cast::<u8>());
+                }
+            }
+            for t in 0..T {
+                let k = E::load(s, &tiles[t][c][i]);
+                for m in 0..M {
+                    sums[t][m] = s.fma(s.splat(q[m][c][i]), k, sums[t][m]);
+                }
             }
         }
     }
-    sums
+    for (t, sums) in sums.iter().enumerate() {
+        for (sum, out) in sums.iter().zip(out.iter_mut()) {
+            let to = &mut out.as_chunks_mut::<LANES>().0[first + t];
+            s.store(s.mul(*sum, s.splat(scale)), to);
+        }
+    }
 }

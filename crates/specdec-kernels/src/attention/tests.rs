@@ -3,7 +3,7 @@
 mod numbers;
 mod rows;
 
-use super::{Span, attention};
+use super::{Partials, Span, attention};
 use crate::acts::{Acts, Forms};
 use crate::cpu::Cpu;
 use crate::kv::{KvStore, KvType};
@@ -90,7 +90,9 @@ impl Model {
 
     fn attend(self, cpu: &Cpu, kv: &KvStore, q: &[f32], spans: &[Span<'_>]) -> Vec<Vec<f32>> {
         let mut out = Acts::new(spans.len(), self.heads * self.d, Forms::default());
-        attention(cpu, kv, LAYER, q, self.heads, spans, self.scale(), &mut out).unwrap();
+        let mut partials = Partials::new(spans.len(), self.heads, self.d);
+        let (heads, scale) = (self.heads, self.scale());
+        attention(cpu, kv, LAYER, q, heads, spans, scale, &mut partials, &mut out).unwrap();
         (0..spans.len()).map(|i| out.row(i).to_vec()).collect()
     }
 }

@@ -1,79 +1,73 @@
 //! Values times weights, added key by key.
 
-use super::block::Block;
 use crate::kv::{Element, PAGE};
 use crate::simd::{LANES, Simd};
 
-/// Weights of a block for M queries, and what their sums so far are multiplied by.
-pub(super) struct Weights<const M: usize> {
-    pub(super) of: [[f32; PAGE]; M],
-    pub(super) rescale: [f32; M],
-}
-
-/// sums[m] = sums[m] * rescale[m] + the values of the block times their weights. `sums` are the M
-/// heads one after the other, in vectors.
+/// sums[m] += the values times their weights: `values` lie one after the other, the first one's
+/// weight is `weights[m][first]`.
 #[inline(always)]
 pub(super) fn weigh<S: Simd, E: Element, const M: usize>(
     s: S,
-    block: &Block<'_, E>,
-    weights: &Weights<M>,
-    sums: &mut [[f32; LANES]],
+    values: &[E],
+    weights: &[[f32; PAGE]; M],
+    first: usize,
+    sums: &mut [&mut [[f32; LANES]]; M],
 ) {
-    let vectors = sums.len() / M;
+    let vectors = sums[0].len();
+    let values = values.as_chunks::<LANES>().0;
     let mut at = 0;
     // As many running sums as the registers hold.
-    if S::WIDE {
+    if S::WIDE && M <= 3 {
+        while at + 8 <= vectors {
+            columns::<S, E, M, 8>(s, values, weights, first, sums, at);
+            at += 8;
+        }
+    }
+    if S::WIDE || M == 1 {
         while at + 4 <= vectors {
-            columns::<S, E, M, 4>(s, block, weights, sums, at);
+            columns::<S, E, M, 4>(s, values, weights, first, sums, at);
             at += 4;
         }
     }
     while at + 2 <= vectors {
-        columns::<S, E, M, 2>(s, block, weights, sums, at);
+        columns::<S, E, M, 2>(s, values, weights, first, sums, at);
         at += 2;
     }
     if at < vectors {
-        columns::<S, E, M, 1>(s, block, weights, sums, at);
+        columns::<S, E, M, 1>(s, values, weights, first, sums, at);
     }
 }
 
-/// The same for vectors `at..at + C` of each head.
+/// The same for vectors `at..at + C` of each value.
 #[inline(always)]
 fn columns<S: Simd, E: Element, const M: usize, const C: usize>(
     s: S,
-    block: &Block<'_, E>,
-    weights: &Weights<M>,
-    sums: &mut [[f32; LANES]],
+    values: &[[E; LANES]],
+    weights: &[[f32; PAGE]; M],
+    first: usize,
+    sums: &mut [&mut [[f32; LANES]]; M],
     at: usize,
 ) {
-    let vectors = sums.len() / M;
+    let vectors = sums[0].len();
     let mut totals = [[s.zero(); C]; M];
-    for (m, totals) in totals.iter_mut().enumerate() {
-        let rescale = s.splat(weights.rescale[m]);
-        for (c, total) in totals.iter_mut().enumerate() {
-            *total = s.mul(s.load(&sums[m * vectors + at + c]), rescale);
+    for m in 0..M {
+        for c in 0..C {
+            totals[m][c] = s.load(&sums[m][at + c]);
         }
     }
-    let mut offset = block.seen.start;
-    for run in block.values {
-        for value in run.as_chunks::<LANES>().0.chunks_exact(vectors) {
-            let Some(value) = value[at..].first_chunk::<C>() else { return };
-            let mut v = [s.zero(); C];
-            for c in 0..C {
-                v[c] = E::load(s, &value[c]);
+    let keys = (values.len() / vectors).min(PAGE - first);
+    for key in 0..keys {
+        let value: &[[E; LANES]] = &values[key * vectors + at..][..C];
+        for c in 0..C {
+            let v = E::load(s, &value[c]);
+            for m in 0..M {
+                totals[m][c] = s.fma(s.splat(weights[m][first + key]), v, totals[m][c]);
             }
-            for (totals, weights) in totals.iter_mut().zip(&weights.of) {
-                let weight = s.splat(weights[offset % PAGE]);
-                for c in 0..C {
-                    totals[c] = s.fma(weight, v[c], totals[c]);
-                }
-            }
-            offset += 1;
         }
     }
-    for (m, totals) in totals.iter().enumerate() {
-        for (c, total) in totals.iter().enumerate() {
-            s.store(*total, &mut sums[m * vectors + at + c]);
+    for m in 0..M {
+        for c in 0..C {
+            s.store(totals[m][c], &mut sums[m][at + c]);
         }
     }
 }

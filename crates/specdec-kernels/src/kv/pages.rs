@@ -77,8 +77,14 @@ impl<E: Element> Pages<E> {
     /// Keys and values of one kv head of one page.
     #[inline]
     pub(crate) fn block(&self, layer: usize, page: usize, head: usize) -> (&[E], &[E]) {
+        self.both(layer, page, head).split_at(self.shape.block())
+    }
+
+    /// The same as one slice.
+    #[inline]
+    pub(crate) fn both(&self, layer: usize, page: usize, head: usize) -> &[E] {
         let start = self.shape.start(layer, page, head);
-        self.numbers[start..][..2 * self.shape.block()].split_at(self.shape.block())
+        &self.numbers[start..][..2 * self.shape.block()]
     }
 
     fn block_mut(&mut self, layer: usize, page: usize, head: usize) -> (&mut [E], &mut [E]) {

@@ -1,7 +1,7 @@
 //! A row has one result, whatever else is computed and wherever its keys lie.
 
 use super::*;
-use crate::attention::Cut;
+use crate::attention::plan::{Piece, Plan};
 use crate::testing::{bits, cpus};
 
 /// Rows at the end of a text that the tests look at.
@@ -151,13 +151,48 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
 }
 
 #[test]
-fn work_is_cut_finely_enough_for_the_threads() {
-    for (rows, kv_heads, group, threads) in
-        [(1, 2, 6, 2), (1, 1, 4, 2), (8, 2, 6, 2), (512, 2, 7, 4), (1, 1, 1, 8), (3, 1, 200, 2)]
+fn pieces_cover_every_block_of_every_run_and_kv_head_once() {
+    let (short, long) = ([0; 3], [0; 40]);
+    let span = |pages, linear| Span { pages, linear, extra: &[], from: 0 };
+    for (rows, group, threads, room) in
+        [(1, 3, 2, 9999), (1, 3, 2, 5), (8, 6, 2, 9999), (300, 6, 4, 9999), (3, 200, 8, 99_999)]
     {
-        let cut = Cut::new(rows, kv_heads, group, threads);
-        let items = rows.div_ceil(cut.rows) * kv_heads * group.div_ceil(cut.heads);
-        assert!(cut.rows * cut.heads <= 64 && cut.rows >= 1 && cut.heads >= 1, "{cut:?}");
-        assert!(items >= threads.min(rows * kv_heads * group), "{cut:?} for {threads}");
+        let spans: Vec<Span<'_>> = (0..rows)
+            .map(|i| if i % 5 == 4 { span(&short[..], 130) } else { span(&long[..], 2000 + i) })
+            .collect();
+        let plan = Plan::new(&spans, 3, group, threads, room);
+        let rows: Vec<usize> = plan.runs.iter().flat_map(|run| run.rows.clone()).collect();
+        assert_eq!(rows, (0..spans.len()).collect::<Vec<_>>());
+        for (index, run) in plan.runs.iter().enumerate() {
+            for kv_head in 0..3 {
+                let own = |piece: &&Piece| piece.run == index && piece.kv_head == kv_head;
+                let pieces = plan.pieces.iter().filter(own);
+                let blocks: Vec<usize> = pieces.flat_map(|piece| piece.blocks.clone()).collect();
+                assert_eq!(blocks, run.blocks.clone().collect::<Vec<_>>());
+            }
+        }
+        let enough = plan.pieces.len() >= 2 * threads;
+        assert!(enough || room == 5, "{} pieces for {threads} threads", plan.pieces.len());
+    }
+}
+
+#[test]
+fn shares_of_queries_keep_apart() {
+    let pages = [0; 40];
+    let spans: Vec<Span<'_>> =
+        (0..7).map(|i| Span { pages: &pages, linear: 900 + i, extra: &[], from: 70 * i }).collect();
+    for room in [99_999, 50] {
+        let plan = Plan::new(&spans, 2, 3, 2, room);
+        let mut seen = std::collections::BTreeSet::new();
+        for run in &plan.runs {
+            let blocks = if run.split { run.blocks.clone() } else { 0..1 };
+            assert_eq!(run.split, room > 50);
+            for (row, block) in run.rows.clone().flat_map(|r| blocks.clone().map(move |b| (r, b))) {
+                for head in 0..6 {
+                    let share = run.share(6, row, head, block);
+                    assert!(share < room && seen.insert(share), "{row} {head} {block}");
+                }
+            }
+        }
     }
 }
