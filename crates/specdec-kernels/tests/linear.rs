@@ -164,9 +164,10 @@ fn quantised(format: Format, row: &[f32]) -> Vec<(f64, f64)> {
     }
     let mut out = Vec::new();
     for block in row.chunks(format.block_len()) {
-        let scale = block.iter().fold(0.0, |m: f32, x| m.max(x.abs())) / 127.0;
-        let scale = if scale < f32::MIN_POSITIVE { 0.0 } else { scale };
-        let q = |x: f32| if scale == 0.0 { 0.0 } else { f64::from((x / scale).round_ties_even()) };
+        let largest = block.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+        let none = largest / 127.0 < f32::MIN_POSITIVE;
+        let (scale, factor) = if none { (0.0, 0.0) } else { (largest / 127.0, 127.0 / largest) };
+        let q = |x: f32| f64::from((x * factor).round_ties_even());
         out.extend(block.iter().map(|&x| (q(x), f64::from(scale))));
     }
     out

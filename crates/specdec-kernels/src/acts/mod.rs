@@ -1,7 +1,7 @@
 //! Activations: rows of single precision and the signed bytes that quantised products read.
 //!
 //! A block of 32 or 256 values is stored as q in [-127, 127] and one scale, max|x| / 127:
-//! x ~ scale * q, q = x / scale rounded to nearest, ties to even. A block whose scale would be no
+//! x ~ scale * q, q = x * (127 / max|x|) rounded to nearest, ties to even. A block whose scale would be no
 //! normal number counts as zeros. A NaN or an infinity makes every product with its block NaN.
 
 mod quantise;

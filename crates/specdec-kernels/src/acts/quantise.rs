@@ -26,7 +26,7 @@ fn lanes<S: Simd>(s: S, values: &[f32], at: usize) -> S::F {
     }
 }
 
-/// The scale of a block and what its values are divided by.
+/// The scale of a block and what its values are multiplied by.
 #[inline(always)]
 fn scale<S: Simd, const N: usize>(s: S, x: &[S::F; N]) -> (f32, S::F) {
     // As integers, magnitudes are ordered with infinity and NaN on top, so neither gets lost.
@@ -35,20 +35,16 @@ fn scale<S: Simd, const N: usize>(s: S, x: &[S::F; N]) -> (f32, S::F) {
     for &x in x {
         largest = s.max_i32(largest, s.and_i32(s.as_bits(x), magnitude));
     }
-    let scale = f32::from_bits(s.max_lane_i32(largest) as u32) / 127.0;
-    if scale < f32::MIN_POSITIVE {
-        // Values this small round to zero when they are divided by one.
-        (0.0, s.splat(1.0))
-    } else {
-        (scale, s.splat(scale))
-    }
+    let largest = f32::from_bits(s.max_lane_i32(largest) as u32);
+    let scale = largest / 127.0;
+    if scale < f32::MIN_POSITIVE { (0.0, s.zero()) } else { (scale, s.splat(127.0 / largest)) }
 }
 
 /// Quantises 16 values, stores them as four words and returns their sum.
 #[inline(always)]
-fn store<S: Simd>(s: S, x: S::F, divisor: S::F, words: &mut [i32]) -> i32 {
+fn store<S: Simd>(s: S, x: S::F, factor: S::F, words: &mut [i32]) -> i32 {
     let mut bytes = [0_i8; LANES];
-    s.store_i8(s.to_i32(s.div(x, divisor)), &mut bytes);
+    s.store_i8(s.to_i32(s.mul(x, factor)), &mut bytes);
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *word = i32::from_le_bytes(bytes.map(|b| b as u8));
     }
@@ -59,9 +55,9 @@ fn store<S: Simd>(s: S, x: S::F, divisor: S::F, words: &mut [i32]) -> i32 {
 fn quantise_pair<S: Simd>(s: S, values: &[f32], pair: &mut Pair) {
     for block in 0..2 {
         let x = [lanes(s, values, block * 32), lanes(s, values, block * 32 + 16)];
-        let (scale, divisor) = scale(s, &x);
+        let (scale, factor) = scale(s, &x);
         let (low, high) = pair.words[block].split_at_mut(4);
-        let sum = store(s, x[0], divisor, low) + store(s, x[1], divisor, high);
+        let sum = store(s, x[0], factor, low) + store(s, x[1], factor, high);
         pair.scale[block] = scale;
         pair.sum[block] = scale * sum as f32;
         pair.less16[block] = -16 * sum;
@@ -75,10 +71,10 @@ fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
     for (i, x) in x.iter_mut().enumerate() {
         *x = lanes(s, values, i * LANES);
     }
-    let (scale, divisor) = scale(s, &x);
+    let (scale, factor) = scale(s, &x);
     block.scale = scale;
     for (i, words) in block.words.as_flattened_mut().chunks_exact_mut(4).enumerate() {
-        block.less32[i] = -32 * store(s, x[i], divisor, words);
+        block.less32[i] = -32 * store(s, x[i], factor, words);
     }
     for (i, sums) in block.sums.iter_mut().enumerate() {
         let run = |j: usize| (block.less32[2 * j] + block.less32[2 * j + 1]) / -32;
@@ -108,11 +104,12 @@ mod tests {
 
     /// The definition, one value at a time.
     fn expected(block: &[f32]) -> (f32, Vec<i8>) {
-        let scale = block.iter().fold(0.0, |m: f32, x| m.max(x.abs())) / 127.0;
+        let largest = block.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+        let scale = largest / 127.0;
         if scale < f32::MIN_POSITIVE {
             return (0.0, vec![0; block.len()]);
         }
-        (scale, block.iter().map(|x| (x / scale).round_ties_even() as i8).collect())
+        (scale, block.iter().map(|x| (x * (127.0 / largest)).round_ties_even() as i8).collect())
     }
 
     fn ramp(len: usize) -> Vec<f32> {
