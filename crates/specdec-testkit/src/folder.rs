@@ -255,15 +255,36 @@ pub fn tokenizer(model: &TinyModel) -> Value {
         .collect();
     let added: Vec<Value> = ids
         .filter(|(_, token)| special(token))
-        .map(|(id, token)| json!({ "id": id, "content": token, "special": true }))
+        .map(|(id, token)| {
+            json!({
+                "id": id,
+                "content": token,
+                "single_word": false,
+                "lstrip": false,
+                "rstrip": false,
+                "normalized": false,
+                "special": true,
+            })
+        })
         .collect();
-    let byte_level =
-        |regex: bool| json!({ "type": "ByteLevel", "add_prefix_space": false, "use_regex": regex });
+    let byte_level = |regex: bool| {
+        json!({
+            "type": "ByteLevel",
+            "add_prefix_space": false,
+            "trim_offsets": true,
+            "use_regex": regex,
+        })
+    };
     let qwen = concat!(
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
         r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     );
-    let split = json!({ "type": "Split", "pattern": { "Regex": qwen }, "behavior": "Isolated" });
+    let split = json!({
+        "type": "Split",
+        "pattern": { "Regex": qwen },
+        "behavior": "Isolated",
+        "invert": false,
+    });
     let steps = if matches!(model.arch, Arch::Qwen2 | Arch::Qwen3) {
         json!([split, byte_level(false)])
     } else {
@@ -271,13 +292,20 @@ pub fn tokenizer(model: &TinyModel) -> Value {
     };
     json!({
         "version": "1.0",
+        "truncation": null,
+        "padding": null,
         "added_tokens": added,
         "normalizer": null,
         "pre_tokenizer": { "type": "Sequence", "pretokenizers": steps },
         "post_processor": null,
-        "decoder": { "type": "ByteLevel" },
+        "decoder": byte_level(true),
         "model": {
             "type": "BPE",
+            "dropout": null,
+            "unk_token": null,
+            "continuing_subword_prefix": null,
+            "end_of_word_suffix": null,
+            "fuse_unk": false,
             "vocab": vocab,
             "merges": vocabulary.merges.iter().map(|merge| json!(merge)).collect::<Vec<_>>(),
             "byte_fallback": false,
