@@ -38,9 +38,9 @@ fn child_loads() {
     }
 }
 
-/// The limit of addresses is what this binary and its cases take before the first file (some
-/// 250 MiB, most of it the cases themselves), 64 MiB for the stack of a template, and the 64 MiB
-/// that a file may take. The seconds are for all files together.
+/// Of the addresses between 512 and 768 MiB are taken by the cases themselves, which the child makes
+/// and keeps, by the test's own threads, and by the stack of a template; so what one file may take is
+/// bounded loosely. The seconds are for all files together.
 #[test]
 fn every_malformed_model_has_its_error() {
     let cases = cases();
