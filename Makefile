@@ -47,8 +47,13 @@ test-python: model ## Tests of the Python package, on the installed wheel
 .PHONY: test-exact
 test-exact: model ## The long proofs: every branch of every verifier, speculative text = plain text
 	cargo test --release --locked -p specdec-core -- --ignored
+	cargo test --release --locked -p specdec-engine --test joint_law -- --ignored --nocapture
 	$(BIN)/python $(PIP) --group test
 	$(BIN)/python -m pytest tests/exactness
+
+.PHONY: mutants
+mutants: ## Plant every bug of tests/mutants in a copy; fail if one lives
+	$(PYTHON) scripts/mutants.py
 
 .PHONY: test-oracle
 test-oracle: model ## Compare with llama.cpp (own environment, fetches a model of 1.1 GB)
