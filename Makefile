@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 # The reference device on candle tensors is in no wheel, so its tests have to ask for it.
 FEATURES := --features specdec-engine/candle
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # Oracles are slow, and their own warnings are not ours to mend.
 ORACLES := -W default --timeout 1200
 
@@ -75,6 +76,22 @@ test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own e
 fuzz: ## Mutated inputs for every parser, a minute each
 	export SPECDEC_FUZZ_SECONDS=60
 	cargo test --release --locked -p specdec-engine --test fuzz -- --ignored --nocapture
+
+.PHONY: test-asan
+test-asan: ## The kernels' tests under AddressSanitizer, at every instruction level of the machine
+	export RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
+	export ASAN_OPTIONS=allocator_may_return_null=1
+	export LSAN_OPTIONS="suppressions=$(CURDIR)/scripts/lsan.supp"
+	cargo test --release --locked -p specdec-kernels --lib --tests \
+	    --target $(HOST) --target-dir target/asan
+
+.PHONY: test-valgrind
+test-valgrind: ## The kernels' tests under valgrind, which knows the levels scalar and avx2
+	host=$(HOST); host=$${host//-/_}
+	export CARGO_TARGET_$${host^^}_RUNNER="valgrind --quiet --error-exitcode=9 --fair-sched=yes"
+	# Valgrind has no flush-to-zero mode, which the skipped test turns on.
+	cargo test --release --locked -p specdec-kernels --lib --tests --target $(HOST) -- \
+	    --test-threads 1 --skip the_callers_float_environment
 
 .PHONY: lint
 lint: wheel ## Formatting, clippy, ruff, types, file sizes
