@@ -9,12 +9,14 @@ from pathlib import Path
 
 # A hang is an error. Everything that is run here takes seconds.
 PATIENCE = 100
+# A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit it.
+AT_A_TERMINAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
 
 
 def run(code: str, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run `code` with `arguments`, with `environment` beside this one's."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
+        [sys.executable, "-W", "error", "-c", AT_A_TERMINAL + code, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

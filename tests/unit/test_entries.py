@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TARGETS = (
-    "help demo test test-rust test-python test-exact test-oracle test-torch lint wheel bench"
+    "help demo test test-rust test-python test-exact mutants test-oracle test-torch fuzz test-asan"
+    " test-valgrind lint wheel bench"
 ).split()
 
 
