@@ -13,7 +13,11 @@ from contextlib import contextmanager
 def busy_core() -> Iterator[None]:
     """Pinned to one core of those that this process may use, for as long as the block runs."""
     core = min(os.sched_getaffinity(0))
-    code = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
+    # It ends by itself if this process is killed: its parent is another one then.
+    code = (
+        f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\n"
+        f"while os.getppid() == {os.getpid()}: pass"
+    )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

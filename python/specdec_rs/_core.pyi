@@ -176,6 +176,7 @@ class Engine:
         draft_model: str | PathLike[str] | None = None,
         max_queued: int = 4096,
         level: str | None = None,
+        quantization: str | None = None,
     ) -> Engine:
         """Load a GGUF file, and its draft model's.
 

@@ -32,6 +32,7 @@ class LLMOptions(TypedDict, total=False):
 
     tokenizer: str | None
     dtype: Literal["auto"]
+    quantization: Literal["q4_0", "q8_0"] | None
     device: Literal["cpu", "cuda"]
     max_model_len: int | None
     max_num_seqs: int

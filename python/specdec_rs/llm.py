@@ -42,6 +42,9 @@ class LLM:
             `config.json` and safetensors, or hub id.
         tokenizer: None: the one in the model file.
         dtype: "auto": as the file has it.
+        quantization: "q4_0" or "q8_0": weights are quantised to it at load where that makes them
+            smaller (a checkpoint in F16 or BF16, say), which changes the model; None: as the file
+            has them.
         device: "cpu".
         max_model_len: positions of a context, prompt and answer together; None: the model's own.
         max_num_seqs: most requests that run together; more wait.
@@ -70,6 +73,7 @@ class LLM:
         *,
         tokenizer: str | None = None,
         dtype: Literal["auto"] = "auto",
+        quantization: Literal["q4_0", "q8_0"] | None = None,
         device: Literal["cpu", "cuda"] = "cpu",
         max_model_len: int | None = None,
         max_num_seqs: int = 8,
@@ -92,6 +96,8 @@ class LLM:
         _refuse("dtype", dtype, "auto", "weights stay as the file has them")
         _refuse("device", device, "cpu", "this build computes on the CPU")
         _refuse("memory_budget", memory_budget, None, "bound max_model_len and max_num_seqs")
+        if quantization is not None:
+            check.choice("quantization", quantization, ("q4_0", "q8_0"))
         if chat_template is not None:
             check.text("chat_template", chat_template)
         max_model_len = _count("max_model_len", max_model_len, 2)
@@ -115,6 +121,7 @@ class LLM:
                     speculation=self._speculation,
                     draft_model=draft_path,
                     max_queued=max_queued,
+                    quantization=quantization,
                     chat_template=chat_template,
                     progress=lambda done, total: progress.update(
                         done, total, f"loading {path.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"num_threads": 0}, "num_threads: found 0"),
     ({"seed": -1}, "seed: found -1"),
     ({"seed": None}, "seed: found None"),
+    ({"quantization": "q5_0"}, "quantization: found 'q5_0'"),
     ({"speculative_config": "ngram"}, "speculative_config: found 'ngram'"),
     ({"speculative_config": {"method": "x"}}, "method: found 'x'"),
     ({"speculative_config": {"num_speculative_token": 1}}, "did you mean"),
@@ -110,3 +111,18 @@ def test_a_folder_of_transformers_answers_as_the_gguf_file(cook: Cook, arch: str
     (file_prompt, file_tokens, file_chat), (prompt, tokens, chat) = answers
     assert (prompt, tokens) == (file_prompt, file_tokens)
     assert chat.prompt_token_ids == file_chat.prompt_token_ids
+
+
+def test_weights_quantised_at_load_are_smaller_and_drafts_change_no_token(tiny: Path) -> None:
+    sizes: dict[str | None, int] = {}
+    kinds: tuple[Literal["q8_0", "q4_0"] | None, ...] = (None, "q8_0", "q4_0")
+    for quantization in kinds:
+        texts = []
+        for config in (None, {"method": "ngram", "prompt_lookup_min": 1}):
+            with sd.LLM(tiny, quantization=quantization, speculative_config=config) as llm:
+                params = sd.SamplingParams(temperature=0, max_tokens=24, ignore_eos=True)
+                output = llm.generate("ab ab ab", params, use_tqdm=False)[0]
+                texts.append(output.outputs[0].token_ids)
+                sizes[quantization] = llm.get_metrics().weights_bytes
+        assert texts[0] == texts[1]
+    assert sizes["q4_0"] < sizes["q8_0"] < sizes[None]

@@ -11,7 +11,7 @@ use crate::ops::cpu::{CpuOps, CpuSizes};
 use crate::scheduler::pages_wanted;
 use crate::speculate::Speculation;
 use specdec_core::Drafter;
-use specdec_kernels::{Cpu, CpuError, KvType, Level, available_threads};
+use specdec_kernels::{Cpu, CpuError, KvType, Level, Target, available_threads};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct EngineOptions {
     pub chat_template: Option<String>,
     /// Rows of one prefill chunk, at least 1.
     pub prefill_rows: usize,
+    /// Weights of the model are quantised to this at load where that makes them smaller.
+    pub quantization: Option<Target>,
     /// Layers whose input is kept for rows that ask ([`Decoder::new`]).
     pub captures: Vec<usize>,
 }
@@ -67,6 +69,7 @@ impl EngineOptions {
             speculation: None,
             chat_template: None,
             prefill_rows: PREFILL_ROWS,
+            quantization: None,
             captures: Vec::new(),
         }
     }
@@ -178,7 +181,7 @@ fn target(
     let config = ModelConfig::from_gguf(file.header())?;
     let context = options.context(&config)?;
     let sizes = options.sizes(&config, context);
-    let mut weights = Weights::new(file, progress);
+    let mut weights = Weights::new(file, progress).quantised_to(options.quantization);
     let ops = CpuOps::load(Arc::clone(cpu), &config, &mut weights, sizes)?;
     Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
 }

@@ -14,7 +14,7 @@ use crate::answer::PyEngineMetrics;
 use crate::border::{Progress, in_thread, interruptible, outside};
 use crate::local::Local;
 use crate::measure::parse;
-use crate::params::{PySamplingParams, PySpeculativeConfig};
+use crate::params::{PySamplingParams, PySpeculativeConfig, target};
 use crate::request::Request;
 
 /// A model, its tokenizer and the thread that steps it; any number of threads may use it.
@@ -27,7 +27,8 @@ impl Engine {
     #[staticmethod]
     #[pyo3(signature = (
         model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
-        progress, draft_model = None, max_queued = 4096, level = None
+        progress, draft_model = None, max_queued = 4096, level = None,
+        quantization = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -43,6 +44,7 @@ impl Engine {
         draft_model: Option<PathBuf>,
         max_queued: usize,
         level: Option<&str>,
+        quantization: Option<&str>,
     ) -> PyResult<Self> {
         let options = EngineOptions {
             max_model_len,
@@ -53,6 +55,7 @@ impl Engine {
             speculation: speculation.map(|config| config.convert(draft_model)),
             chat_template,
             level: outside(py, || parse(level))?,
+            quantization: quantization.and_then(target),
             ..EngineOptions::new(model)
         };
         let load = move |progress: &Progress| {

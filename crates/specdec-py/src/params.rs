@@ -113,11 +113,16 @@ impl PySpeculativeConfig {
                 _ => None,
             },
             draws: self.draft_sample_method.as_deref() != Some("greedy"),
-            quantization: match self.quantization.as_deref() {
-                Some("q4_0") => Some(Target::Q4_0),
-                Some("q8_0") => Some(Target::Q8_0),
-                _ => None,
-            },
+            quantization: self.quantization.as_deref().and_then(target),
         }
+    }
+}
+
+/// The format of this name that weights can be quantised to at load.
+pub(crate) fn target(name: &str) -> Option<Target> {
+    match name {
+        "q4_0" => Some(Target::Q4_0),
+        "q8_0" => Some(Target::Q8_0),
+        _ => None,
     }
 }

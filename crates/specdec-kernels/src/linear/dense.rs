@@ -1,6 +1,6 @@
 //! Dense formats: one fused multiply-add a column.
 
-use super::panel::{Dot, ahead};
+use super::panel::{Dot, ahead, each_row};
 use crate::acts::Acts;
 use crate::format::{BF16, F16, F32};
 use crate::layout::dense::{Half, Single};
@@ -21,14 +21,15 @@ macro_rules! column {
             fn dot<S: Simd, const R: usize>(
                 s: S,
                 group: &$group,
+                n: usize,
                 x: &[&f32; R],
                 acc: &mut [S::F; R],
             ) {
                 ahead::<R, _>(group);
                 let w = s.$load(&group.w);
-                for r in 0..R {
+                each_row!(r of n, R, {
                     acc[r] = s.fma(w, s.splat(*x[r]), acc[r]);
-                }
+                });
             }
         }
     };

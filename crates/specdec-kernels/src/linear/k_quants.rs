@@ -17,15 +17,21 @@ impl Dot for Q4K {
     }
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
+    fn dot<S: Simd, const R: usize>(
+        s: S,
+        g: &q4_k::Group,
+        n: usize,
+        x: &[&Super; R],
+        acc: &mut [S::F; R],
+    ) {
         let head = Head::new::<R>(s, &g.head);
-        let mut sum = head.constants(s, x);
+        let mut sum = head.constants(s, n, x);
         for j in 0..8 {
             ahead::<R, _>(&g.codes[j]);
             let w = nibbles(s, &g.codes[j]);
-            add::<_, R, 8>(s, &w, head.scale(s, j), x, j, &mut sum);
+            add::<_, R, 8>(s, &w, head.scale(s, j), n, (x, j), &mut sum);
         }
-        finish(s, &sum, x, acc);
+        finish(s, n, &sum, x, acc);
     }
 }
 
@@ -38,15 +44,21 @@ impl Dot for Q5K {
     }
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
+    fn dot<S: Simd, const R: usize>(
+        s: S,
+        g: &q5_k::Group,
+        n: usize,
+        x: &[&Super; R],
+        acc: &mut [S::F; R],
+    ) {
         let head = Head::new::<R>(s, &g.head);
-        let mut sum = head.constants(s, x);
+        let mut sum = head.constants(s, n, x);
         for j in 0..8 {
             ahead::<R, _>(&g.subs[j]);
             let w = fifth_bits(s, nibbles(s, &g.subs[j].low), &g.subs[j].high);
-            add::<_, R, 4>(s, &w, head.scale(s, j), x, j, &mut sum);
+            add::<_, R, 4>(s, &w, head.scale(s, j), n, (x, j), &mut sum);
         }
-        finish(s, &sum, x, acc);
+        finish(s, n, &sum, x, acc);
     }
 }
 
@@ -56,11 +68,11 @@ fn add<S: Simd, const R: usize, const CHAIN: usize>(
     s: S,
     w: &[S::B; 8],
     scale: S::F,
-    x: &[&Super; R],
-    j: usize,
+    n: usize,
+    (x, j): (&[&Super; R], usize),
     sum: &mut [S::F; R],
 ) {
-    each_row!(r in R, {
+    each_row!(r of n, R, {
         let dot = s.dot::<8, CHAIN>(s.splat_i32(0), w, &x[r].words[j]);
         sum[r] = s.fma(s.to_f32(dot), scale, sum[r]);
     });
@@ -68,10 +80,16 @@ fn add<S: Simd, const R: usize, const CHAIN: usize>(
 
 /// acc[r] += sum[r] * the scale of x[r].
 #[inline(always)]
-fn finish<S: Simd, const R: usize>(s: S, sum: &[S::F; R], x: &[&Super; R], acc: &mut [S::F; R]) {
-    for r in 0..R {
+fn finish<S: Simd, const R: usize>(
+    s: S,
+    n: usize,
+    sum: &[S::F; R],
+    x: &[&Super; R],
+    acc: &mut [S::F; R],
+) {
+    each_row!(r of n, R, {
         acc[r] = s.fma(sum[r], s.splat(x[r].scale), acc[r]);
-    }
+    });
 }
 
 /// Scales of a super-block of Q4_K or Q5_K.
@@ -94,18 +112,19 @@ impl<S: Simd> Head<S> {
     /// -m * the sum over the runs of offset * sum of x: the constants of a super-block, one integer
     /// dot product (63 * 4,064 * 8 fits easily).
     #[inline(always)]
-    fn constants<const R: usize>(&self, s: S, x: &[&Super; R]) -> [S::F; R] {
-        let mut sums = [s.splat_i32(0); R];
-        for (j, offsets) in self.offsets.iter().enumerate() {
-            let offsets = s.load_u8_pairs(offsets);
-            for r in 0..R {
-                sums[r] = s.dot_pairs(sums[r], offsets, x[r].sums[j]);
-            }
+    fn constants<const R: usize>(&self, s: S, n: usize, x: &[&Super; R]) -> [S::F; R] {
+        let mut offsets = [s.splat_i32(0); 4];
+        for (offsets, bytes) in offsets.iter_mut().zip(&self.offsets) {
+            *offsets = s.load_u8_pairs(bytes);
         }
         let mut out = [s.zero(); R];
-        for r in 0..R {
-            out[r] = s.mul(s.to_f32(sums[r]), self.m);
-        }
+        each_row!(r of n, R, {
+            let mut sum = s.splat_i32(0);
+            for j in 0..4 {
+                sum = s.dot_pairs(sum, offsets[j], x[r].sums[j]);
+            }
+            out[r] = s.mul(s.to_f32(sum), self.m);
+        });
         out
     }
 
@@ -131,7 +150,13 @@ impl Dot for Q6K {
     }
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(s: S, g: &q6_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
+    fn dot<S: Simd, const R: usize>(
+        s: S,
+        g: &q6_k::Group,
+        n: usize,
+        x: &[&Super; R],
+        acc: &mut [S::F; R],
+    ) {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.scales);
         let d = s.load_f16(&g.d);
@@ -140,12 +165,12 @@ impl Dot for Q6K {
             ahead::<R, _>(&g.subs[j]);
             let w = six_bits(s, &g.subs[j]);
             let scale = s.mul(d, s.to_f32(s.load_i8(&g.scales[j])));
-            each_row!(r in R, {
+            each_row!(r of n, R, {
                 let words = &x[r].words.as_flattened().as_chunks::<4>().0[j];
                 let dot = s.dot::<4, 2>(s.splat_i32(x[r].less32[j]), &w, words);
                 sum[r] = s.fma(s.to_f32(dot), scale, sum[r]);
             });
         }
-        finish(s, &sum, x, acc);
+        finish(s, n, &sum, x, acc);
     }
 }

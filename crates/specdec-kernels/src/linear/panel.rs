@@ -11,8 +11,11 @@ use crate::simd::{Simd, prefetch};
 /// Rows that share one unpacking of the weights; more go in several passes over a panel, which is
 /// then in the cache. Where registers are few, sums of more rows than 8 would live in memory.
 fn most(level: Level) -> usize {
-    if level == Level::Avx512 { 16 } else { 8 }
+    if level == Level::Avx512 { MOST } else { 8 }
 }
+
+/// Most rows of a pass.
+const MOST: usize = 16;
 
 /// From this many rows on, a group takes so long that the machine's own look-ahead falls behind;
 /// with fewer, a second one beside it only takes slots.
@@ -29,14 +32,16 @@ pub(super) fn ahead<const R: usize, T>(weights: &T) {
     }
 }
 
-/// Runs a body for every one of `R` rows. The compiler mixes the work of all rows that it sees; of
-/// more than 8 it would keep sums in memory and shuffle them about, so it is shown four at a time.
+/// Runs a body for each of the first `n` of `R` rows. Up to 8 they are all there are, and the
+/// compiler mixes their work; of more it would shuffle sums about in memory, so it is shown four at
+/// a time.
 macro_rules! each_row {
-    ($r:ident in $rows:ident, $body:block) => {
+    ($r:ident of $n:expr, $rows:ident, $body:block) => {
         if $rows > 8 {
-            for four in 0..std::hint::black_box($rows / 4) {
+            for four in 0..$n / 4 {
                 for $r in 4 * four..4 * four + 4 $body
             }
+            for $r in $n / 4 * 4..$n $body
         } else {
             for $r in 0..$rows $body
         }
@@ -52,10 +57,12 @@ pub(super) trait Dot: Layout {
     /// Row `row`, one `X` for every group.
     fn activations(acts: &Acts, row: usize) -> &[Self::X];
 
-    /// acc[r] += group * x[r], sixteen outputs at a time.
+    /// acc[r] += group * x[r] for the first `n` rows, sixteen outputs at a time; `n` = `R` unless
+    /// `R` is beyond 8.
     fn dot<S: Simd, const R: usize>(
         s: S,
         group: &Self::Group,
+        n: usize,
         x: &[&Self::X; R],
         acc: &mut [S::F; R],
     );
@@ -83,18 +90,17 @@ pub(super) fn multiply<Q: Dot>(
     }
 }
 
-/// One pass, compiled for its number of rows; above 8 only for multiples of four, others counting
-/// their last row several times.
+/// One pass, compiled for its number of rows up to 8, and for all others together.
 fn pass<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
     macro_rules! compiled {
         ($($r:literal)*) => {
             match tiles.rows.len() {
-                $(r if r <= $r => level.run(Pass::<Q, $r>(tiles)),)*
-                rows => unreachable!("a pass has at most 16 rows, not {rows}"),
+                $($r => level.run(Pass::<Q, $r>(tiles)),)*
+                _ => level.run(Pass::<Q, MOST>(tiles)),
             }
         };
     }
-    compiled!(1 2 3 4 5 6 7 8 12 16);
+    compiled!(1 2 3 4 5 6 7 8);
 }
 
 /// Some rows against some panels.
@@ -107,7 +113,7 @@ struct Tiles<'a, Q: Dot> {
     job: &'a Job<'a>,
 }
 
-/// A pass of `R` rows.
+/// A pass of `R` rows, or of more than 8 and up to `R`.
 struct Pass<'a, Q: Dot, const R: usize>(&'a Tiles<'a, Q>);
 
 impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
@@ -118,13 +124,14 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Tiles { acts, rows, first, per_panel, groups, job } = self.0;
+        let n = if R > 8 { rows.len() } else { R };
         let last = rows.end - 1;
         let x: [&[Q::X]; R] =
             std::array::from_fn(|r| &Q::activations(acts, last.min(rows.start + r))[..*per_panel]);
         for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {
             let mut acc = [s.zero(); R];
             for (g, group) in groups.iter().enumerate() {
-                Q::dot(s, group, &std::array::from_fn(|r| &x[r][g]), &mut acc);
+                Q::dot(s, group, n, &std::array::from_fn(|r| &x[r][g]), &mut acc);
             }
             for (row, value) in rows.clone().zip(acc) {
                 // SAFETY: this tile owns its panels, and each row is stored once.
