@@ -120,8 +120,8 @@ impl<S: Simd> Head<S> {
         let mut out = [s.zero(); R];
         each_row!(r of n, R, {
             let mut sum = s.splat_i32(0);
-            for j in 0..4 {
-                sum = s.dot_pairs(sum, offsets[j], x[r].sums[j]);
+            for (offsets, sums) in offsets.into_iter().zip(x[r].sums) {
+                sum = s.dot_pairs(sum, offsets, sums);
             }
             out[r] = s.mul(s.to_f32(sum), self.m);
         });
