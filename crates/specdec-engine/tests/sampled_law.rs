@@ -82,7 +82,7 @@ fn drafter_on(model: &TinyModel, branching: usize) -> ModelDrafter {
     ModelDrafter::new(engine(model).0, sizes)
 }
 
-/// How a draft's law is spoiled (field.md's traps).
+/// How a draft's law is spoiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Spoil {
     /// Not at all.
