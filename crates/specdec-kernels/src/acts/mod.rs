@@ -132,6 +132,33 @@ impl Acts {
     }
 }
 
+/// A form of activations that products read.
+pub(crate) trait Form: Sized + 'static {
+    /// Row `i` in this form.
+    fn row(acts: &Acts, i: usize) -> &[Self];
+}
+
+impl Form for f32 {
+    #[inline(always)]
+    fn row(acts: &Acts, i: usize) -> &[f32] {
+        acts.row(i)
+    }
+}
+
+impl Form for Pair {
+    #[inline(always)]
+    fn row(acts: &Acts, i: usize) -> &[Pair] {
+        acts.pairs(i)
+    }
+}
+
+impl Form for Super {
+    #[inline(always)]
+    fn row(acts: &Acts, i: usize) -> &[Super] {
+        acts.supers(i)
+    }
+}
+
 /// Rows that are handed out one by one.
 pub(crate) struct Rows<'a> {
     cols: usize,

@@ -1,7 +1,6 @@
 //! Dense formats: one fused multiply-add a column.
 
 use super::panel::{Dot, ahead, each_row};
-use crate::acts::Acts;
 use crate::format::{BF16, F16, F32};
 use crate::layout::dense::{Half, Single};
 use crate::simd::Simd;
@@ -11,11 +10,6 @@ macro_rules! column {
     ($format:ident, $group:ident, $load:ident) => {
         impl Dot for $format {
             type X = f32;
-
-            #[inline(always)]
-            fn activations(acts: &Acts, row: usize) -> &[f32] {
-                acts.row(row)
-            }
 
             #[inline(always)]
             fn dot<S: Simd, const R: usize>(

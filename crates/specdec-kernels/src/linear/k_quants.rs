@@ -3,18 +3,13 @@
 
 use super::panel::{Dot, ahead, each_row};
 use super::unpack::{fifth_bits, nibbles, scales_and_offsets, six_bits};
-use crate::acts::{Acts, Super};
+use crate::acts::Super;
 use crate::format::{Q4K, Q5K, Q6K};
 use crate::layout::{q4_k, q5_k, q6_k};
 use crate::simd::Simd;
 
 impl Dot for Q4K {
     type X = Super;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Super] {
-        acts.supers(row)
-    }
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(
@@ -37,11 +32,6 @@ impl Dot for Q4K {
 
 impl Dot for Q5K {
     type X = Super;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Super] {
-        acts.supers(row)
-    }
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(
@@ -143,11 +133,6 @@ impl<S: Simd> Head<S> {
 
 impl Dot for Q6K {
     type X = Super;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Super] {
-        acts.supers(row)
-    }
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(

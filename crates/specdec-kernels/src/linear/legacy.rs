@@ -3,7 +3,7 @@
 
 use super::panel::{Dot, ahead, each_row};
 use super::unpack::{doubled_nibbles, fifth_bits, nibbles};
-use crate::acts::{Acts, Pair};
+use crate::acts::Pair;
 use crate::format::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0};
 use crate::layout::{q4_0, q4_1, q5_0, q5_1, q8_0};
 use crate::simd::Simd;
@@ -16,11 +16,6 @@ fn scaled<S: Simd>(s: S, dot: S::I, x: f32, w: S::F, acc: S::F) -> S::F {
 
 impl Dot for Q4_0 {
     type X = Pair;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Pair] {
-        acts.pairs(row)
-    }
 
     /// d * (code - 8) = d / 2 * (2 * code - 16), where the 16 is what Q5_0 takes off as well.
     #[inline(always)]
@@ -46,11 +41,6 @@ impl Dot for Q4_0 {
 
 impl Dot for Q4_1 {
     type X = Pair;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Pair] {
-        acts.pairs(row)
-    }
 
     /// The constant m of a block meets the sum of its x.
     #[inline(always)]
@@ -80,11 +70,6 @@ impl Dot for Q5_0 {
     type X = Pair;
 
     #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Pair] {
-        acts.pairs(row)
-    }
-
-    #[inline(always)]
     fn dot<S: Simd, const R: usize>(
         s: S,
         g: &q5_0::Group,
@@ -108,11 +93,6 @@ impl Dot for Q5_0 {
 
 impl Dot for Q5_1 {
     type X = Pair;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Pair] {
-        acts.pairs(row)
-    }
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(
@@ -140,11 +120,6 @@ impl Dot for Q5_1 {
 
 impl Dot for Q8_0 {
     type X = Pair;
-
-    #[inline(always)]
-    fn activations(acts: &Acts, row: usize) -> &[Pair] {
-        acts.pairs(row)
-    }
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(

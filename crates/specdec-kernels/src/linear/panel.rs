@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Job, Store};
-use crate::acts::Acts;
+use crate::acts::{Acts, Form};
 use crate::layout::{Layout, ROWS};
 use crate::level::{Kernel, Level};
 use crate::simd::{Simd, prefetch};
@@ -52,10 +52,7 @@ pub(super) use each_row;
 /// How a format's groups are multiplied: all that formats differ in.
 pub(super) trait Dot: Layout {
     /// The activations that one group meets.
-    type X: 'static;
-
-    /// Row `row`, one `X` for every group.
-    fn activations(acts: &Acts, row: usize) -> &[Self::X];
+    type X: Form;
 
     /// acc[r] += group * x[r] for the first `n` rows, sixteen outputs at a time; `n` = `R` unless
     /// `R` is beyond 8.
@@ -127,7 +124,7 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
         let n = if R > 8 { rows.len() } else { R };
         let last = rows.end - 1;
         let x: [&[Q::X]; R] =
-            std::array::from_fn(|r| &Q::activations(acts, last.min(rows.start + r))[..*per_panel]);
+            std::array::from_fn(|r| &Q::X::row(acts, last.min(rows.start + r))[..*per_panel]);
         for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {
             let mut acc = [s.zero(); R];
             for (g, group) in groups.iter().enumerate() {
