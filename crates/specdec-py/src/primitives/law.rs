@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 use specdec_core::primitives::Rows;
-use specdec_core::row_ops::Scalar;
 use specdec_core::{History, Law, LawError, Processors, Sampling, Scratch};
+use specdec_kernels::SimdRows;
 
 use super::array::Array;
 use crate::error::{ConfigError, LogitsError};
@@ -40,7 +40,7 @@ pub(crate) fn process_logits<'py>(
         numbers.read(0, &mut values);
         let row: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
         let mut law = Law::one_hot(0);
-        let (mut ops, mut scratch) = (Scalar::default(), Scratch::default());
+        let (mut ops, mut scratch) = (SimdRows::default(), Scratch::default());
         processors.law(&row, history.then(&[]), &mut ops, &mut scratch, &mut law).map(|()| law)
     });
     let law = law.map_err(|error: LawError| LogitsError::new_err(error.to_string()))?;
