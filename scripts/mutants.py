@@ -2,7 +2,7 @@
 
 A patch says in its head what the bug is, which layer must see it and by which tests. It is applied
 to a copy of the tree, never to the tree itself. A bug that lives, a patch that no longer applies
-and one that does not compile are failures.
+and one that does not compile are failures; so is a test that fails without any bug.
 
     python scripts/mutants.py [NAME ...]
 """
@@ -119,12 +119,21 @@ def verdict(mutant: Mutant) -> str:
             raise SystemExit(f"{mutant.path} could not be taken back from {TREE}")
 
 
+def unsound(mutants: list[Mutant]) -> list[str]:
+    """The tests that fail on the tree as it is, and so show nothing."""
+    tests = sorted({tuple(mutant.test) for mutant in mutants})
+    return [" ".join(test) for test in tests if cargo("test", "--release", "--locked", *test)[0]]
+
+
 def main() -> int:
     """Run and report."""
     wanted = set(sys.argv[1:])
     mutants = [Mutant.read(path) for path in sorted(PATCHES.glob("*.patch"))]
     mutants = [mutant for mutant in mutants if not wanted or mutant.path.stem in wanted]
     copy_tree()
+    if failing := unsound(mutants):
+        print("these tests fail without any bug:", *failing, sep="\n")
+        return 1
     alive = 0
     for mutant in mutants:
         start = time.monotonic()
