@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).parents[1]
+
 # A hang is an error. Everything that is run here takes seconds.
 PATIENCE = 100
 # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit it.
