@@ -110,6 +110,19 @@ wheel: $(VENV)/ready ## Build the wheel into dist/ and install it into .venv
 	$(BIN)/python $(PIP) dist/specdec_rs-*.whl
 	$(BIN)/python $(PIP) --no-deps --force-reinstall dist/specdec_rs-*.whl
 
+.PHONY: wheel-manylinux
+wheel-manylinux: $(VENV)/ready ## Build the wheel for any Linux with glibc 2.28 into dist/manylinux
+	$(BIN)/python $(PIP) ziglang
+	rm -rf dist/manylinux
+	# Linked by zig, which brings the symbols of old versions of glibc.
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --zig \
+	    --compatibility manylinux_2_28 --out dist/manylinux
+
+.PHONY: test-wheel
+test-wheel: wheel-manylinux ## Install that wheel into a clean environment without Rust, and use it
+	$(BIN)/python $(PIP) --group test dist/manylinux/specdec_rs-*.whl
+	$(BIN)/python -m pytest tests/wheel
+
 .PHONY: bench
 bench: ## Benchmarks of the Rust crates
 	cargo bench

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TARGETS = (
     "help demo test test-rust test-python test-exact mutants test-oracle test-torch fuzz test-asan"
-    " test-valgrind lint wheel bench"
+    " test-valgrind lint wheel wheel-manylinux test-wheel bench"
 ).split()
 
 
