@@ -16,6 +16,8 @@ from tiny import VECTORS, cook
 
 # F32 weights and cache: the bound the engine is held to (measured: 5e-5).
 DENSE = 2e-4
+# ggml reads GELU from a table of half precision (measured: 2e-3, at worst 4e-3).
+HALF_GELU = 1e-2
 # Block formats: llama.cpp rounds activations to 8 bits per block. Root mean square over a row whose
 # deviation is 2.6 (measured: 0.15, at worst 0.39); rows of different models differ by 3.7.
 QUANTISED = 0.6
@@ -39,7 +41,8 @@ def test_llama_cpp_agrees(file: str, tmp_path: Path) -> None:
             if file == "tiny_quant":
                 assert np.sqrt(np.mean(off**2)) < QUANTISED, (case["name"], len(tokens))
             else:
-                assert np.abs(off).max() < DENSE, (case["name"], len(tokens))
+                bound = HALF_GELU if file == "tiny_gemma3" else DENSE
+                assert np.abs(off).max() < bound, (case["name"], len(tokens))
 
 
 def questions(case: dict) -> list[tuple[list[int], list[float]]]:

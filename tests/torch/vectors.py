@@ -84,7 +84,7 @@ FILES = {
             40,
         ),
         "llama3": (LLAMA | {"seed": 82, "head_dim": 32, "rope_scaling": LLAMA3}, 66),
-        "yarn": (QWEN2 | {"seed": 83, "head_dim": 32, "rope_scaling": YARN}, 66),
+        "yarn": (QWEN2 | {"seed": 83, "rope_scaling": YARN}, 66),
     },
     "tiny_quant": {
         "q4_1_q5_0_q8_0": (
