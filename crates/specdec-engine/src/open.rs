@@ -15,7 +15,7 @@ use specdec_kernels::{Cpu, CpuError, KvType, Level, Target, available_threads};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Rows of one prefill chunk. Beyond about 16 rows a pass costs in proportion to its rows, so larger
+/// Rows of one prefill chunk. Beyond 8 rows the time is in proportion to the rows, so larger
 /// chunks gain nothing and only delay the other sequences and a cancel.
 pub const PREFILL_ROWS: usize = 128;
 

@@ -68,7 +68,6 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `min` with the detected level proves that the features are there.
             Level::Avx512 => unsafe { run_avx512(kernel) },
-            level if K::WIDE => unreachable!("a kernel of 16 rows was asked of {level}"),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Level::Avx2 => unsafe { run_avx2(kernel) },
@@ -86,9 +85,6 @@ impl Level {
 pub(crate) trait Kernel {
     /// What the work returns.
     type Output;
-
-    /// Needs 32 registers: never run at a level that has fewer, nor compiled for it.
-    const WIDE: bool = false;
 
     /// Does the work with the instructions that `s` stands for.
     fn run<S: Simd>(self, s: S) -> Self::Output;

@@ -76,9 +76,11 @@ fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
     for (i, words) in block.words.as_flattened_mut().chunks_exact_mut(4).enumerate() {
         block.less32[i] = -32 * store(s, x[i], factor, words);
     }
-    for (i, sums) in block.sums.iter_mut().enumerate() {
-        let run = |j: usize| (block.less32[2 * j] + block.less32[2 * j + 1]) / -32;
-        *sums = run(2 * i) & 0xffff | run(2 * i + 1) << 16;
+    for i in 0..2 {
+        let sum = |j: usize| (block.less32[2 * j] + block.less32[2 * j + 1]) / -32;
+        let sums: [i32; 4] = std::array::from_fn(|j| sum(4 * i + j));
+        block.sums_high[i] = i32::from_le_bytes(sums.map(|sum| (sum >> 6) as u8));
+        block.sums_low[i] = i32::from_le_bytes(sums.map(|sum| (sum & 63) as u8));
     }
 }
 
@@ -139,9 +141,9 @@ mod tests {
                 assert_eq!(bytes(found.words.as_flattened()), q);
                 let sum = |q: &[i8]| q.iter().map(|&q| i32::from(q)).sum::<i32>();
                 let runs: Vec<i32> = q.chunks(32).map(sum).collect();
-                let halves: Vec<i32> =
-                    found.sums.iter().flat_map(|w| [i32::from(*w as i16), w >> 16]).collect();
-                assert_eq!(halves, runs);
+                let (high, low) = (bytes(&found.sums_high), bytes(&found.sums_low));
+                let sums = high.iter().zip(low).map(|(&h, l)| 64 * i32::from(h) + i32::from(l));
+                assert_eq!(sums.collect::<Vec<_>>(), runs);
                 let less: Vec<i32> = q.chunks(16).map(|q| -32 * sum(q)).collect();
                 assert_eq!(found.less32.to_vec(), less);
             }

@@ -1,9 +1,9 @@
 //! Q4_K: 4.5 bits a weight, as in the file.
 //!
-//! Scale and offset of sub-block j of a row have place 32 * (j / 2) + 2 * row + j % 2 among 128, so
-//! that those of two sub-blocks stand side by side. Their low four bits are the halves of byte
-//! `place` of `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four
-//! for the first 64 places, the high four for the others. In each pair the scale comes first.
+//! Scale and offset of sub-block j of a row have place 64 * (j / 4) + 4 * row + j % 4 among 128, so
+//! that those of four sub-blocks make a word. Their low four bits are the halves of byte `place` of
+//! `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four for the
+//! first 64 places, the high four for the others. In each pair the scale comes first.
 
 use super::codes::{get_nibbles, put_nibbles};
 use super::{Layout, ROWS};
@@ -29,7 +29,7 @@ pub(crate) struct Head {
 
 /// Where the scale and the offset of a sub-block stand: vector and byte.
 fn place(row: usize, j: usize) -> (usize, usize) {
-    (j / 4, j / 2 % 2 * 32 + 2 * row + j % 2)
+    (j / 4, 4 * row + j % 4)
 }
 
 impl Head {

@@ -1,6 +1,6 @@
 //! Dense formats: one fused multiply-add a column.
 
-use super::panel::{Dot, ahead, each_row};
+use super::panel::{Dot, ahead};
 use crate::format::{BF16, F16, F32};
 use crate::layout::dense::{Half, Single};
 use crate::simd::Simd;
@@ -15,15 +15,14 @@ macro_rules! column {
             fn dot<S: Simd, const R: usize>(
                 s: S,
                 group: &$group,
-                n: usize,
                 x: &[&f32; R],
                 acc: &mut [S::F; R],
             ) {
                 ahead::<R, _>(group);
                 let w = s.$load(&group.w);
-                each_row!(r of n, R, {
+                for r in 0..R {
                     acc[r] = s.fma(w, s.splat(*x[r]), acc[r]);
-                });
+                }
             }
         }
     };

@@ -1,7 +1,8 @@
 //! Formats with blocks of 32: an exact integer dot product, then
 //! acc += (dot * scale of x) * scale of w, with one rounding each.
 
-use super::panel::{Dot, ahead, each_row};
+use super::panel::{Dot, ahead};
+use super::rows::each_product;
 use super::unpack::{doubled_nibbles, fifth_bits, nibbles};
 use crate::acts::Pair;
 use crate::format::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0};
@@ -19,20 +20,13 @@ impl Dot for Q4_0 {
 
     /// d * (code - 8) = d / 2 * (2 * code - 16), where the 16 is what Q5_0 takes off as well.
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(
-        s: S,
-        g: &q4_0::Group,
-        n: usize,
-        x: &[&Pair; R],
-        acc: &mut [S::F; R],
-    ) {
+    fn dot<S: Simd, const R: usize>(s: S, g: &q4_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
         for b in 0..2 {
             let d = s.mul(s.load_f16(&g.d[b]), s.splat(0.5));
             ahead::<R, _>(&g.codes[b]);
             let w = doubled_nibbles(s, &g.codes[b]);
-            each_row!(r of n, R, {
-                let dot = s.dot::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]);
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }
@@ -44,21 +38,14 @@ impl Dot for Q4_1 {
 
     /// The constant m of a block meets the sum of its x.
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(
-        s: S,
-        g: &q4_1::Group,
-        n: usize,
-        x: &[&Pair; R],
-        acc: &mut [S::F; R],
-    ) {
+    fn dot<S: Simd, const R: usize>(s: S, g: &q4_1::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.m);
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
             ahead::<R, _>(&g.codes[b]);
             let w = nibbles(s, &g.codes[b]);
-            each_row!(r of n, R, {
-                let dot = s.dot::<8, 8>(s.splat_i32(0), &w, &x[r].words[b]);
+            each_product!(r of R, dot = s.dots::<8, 8>(s.splat_i32(0), &w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
                 acc[r] = s.fma(m, s.splat(x[r].sum[b]), acc[r]);
             });
@@ -70,21 +57,14 @@ impl Dot for Q5_0 {
     type X = Pair;
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(
-        s: S,
-        g: &q5_0::Group,
-        n: usize,
-        x: &[&Pair; R],
-        acc: &mut [S::F; R],
-    ) {
+    fn dot<S: Simd, const R: usize>(s: S, g: &q5_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.high);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
             ahead::<R, _>(&g.low[b]);
             let w = fifth_bits(s, nibbles(s, &g.low[b]), &g.high[b]);
-            each_row!(r of n, R, {
-                let dot = s.dot::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]);
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }
@@ -95,13 +75,7 @@ impl Dot for Q5_1 {
     type X = Pair;
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(
-        s: S,
-        g: &q5_1::Group,
-        n: usize,
-        x: &[&Pair; R],
-        acc: &mut [S::F; R],
-    ) {
+    fn dot<S: Simd, const R: usize>(s: S, g: &q5_1::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.m);
         ahead::<R, _>(&g.high);
@@ -109,8 +83,7 @@ impl Dot for Q5_1 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
             ahead::<R, _>(&g.low[b]);
             let w = fifth_bits(s, nibbles(s, &g.low[b]), &g.high[b]);
-            each_row!(r of n, R, {
-                let dot = s.dot::<8, 4>(s.splat_i32(0), &w, &x[r].words[b]);
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(0), &w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
                 acc[r] = s.fma(m, s.splat(x[r].sum[b]), acc[r]);
             });
@@ -122,13 +95,7 @@ impl Dot for Q8_0 {
     type X = Pair;
 
     #[inline(always)]
-    fn dot<S: Simd, const R: usize>(
-        s: S,
-        g: &q8_0::Group,
-        n: usize,
-        x: &[&Pair; R],
-        acc: &mut [S::F; R],
-    ) {
+    fn dot<S: Simd, const R: usize>(s: S, g: &q8_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
         ahead::<R, _>(&g.d);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
@@ -137,8 +104,7 @@ impl Dot for Q8_0 {
             for (w, codes) in w.iter_mut().zip(&g.codes[b]) {
                 *w = s.load_bytes(codes);
             }
-            each_row!(r of n, R, {
-                let dot = s.dot_signed(s.splat_i32(x[r].less128[b]), &w, &x[r].words[b]);
+            each_product!(r of R, dot = s.dots_signed::<8>(s.splat_i32(x[r].less128[b]), &w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }

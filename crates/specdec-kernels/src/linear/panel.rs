@@ -8,14 +8,10 @@ use crate::layout::{Layout, ROWS};
 use crate::level::{Kernel, Level};
 use crate::simd::{Simd, prefetch};
 
-/// Rows that share one unpacking of the weights; more go in several passes over a panel, which is
-/// then in the cache. Where registers are few, sums of more rows than 8 would live in memory.
-fn most(level: Level) -> usize {
-    if level == Level::Avx512 { MOST } else { 8 }
-}
-
-/// Most rows of a pass.
-const MOST: usize = 16;
+/// Most rows that share one unpacking of the weights, which is what the sums of AVX-512 leave
+/// registers for. More go in several passes over a panel, of nearly as many rows each: a pass of one
+/// row costs as much as one of three.
+const MOST: usize = 8;
 
 /// From this many rows on, a group takes so long that the machine's own look-ahead falls behind;
 /// with fewer, a second one beside it only takes slots.
@@ -32,34 +28,15 @@ pub(super) fn ahead<const R: usize, T>(weights: &T) {
     }
 }
 
-/// Runs a body for each of the first `n` of `R` rows. Up to 8 they are all there are, and the
-/// compiler mixes their work; of more it would shuffle sums about in memory, so it is shown four at
-/// a time.
-macro_rules! each_row {
-    ($r:ident of $n:expr, $rows:ident, $body:block) => {
-        if $rows > 8 {
-            for four in 0..$n / 4 {
-                for $r in 4 * four..4 * four + 4 $body
-            }
-            for $r in $n / 4 * 4..$n $body
-        } else {
-            for $r in 0..$rows $body
-        }
-    };
-}
-pub(super) use each_row;
-
 /// How a format's groups are multiplied: all that formats differ in.
 pub(super) trait Dot: Layout {
     /// The activations that one group meets.
     type X: Form;
 
-    /// acc[r] += group * x[r] for the first `n` rows, sixteen outputs at a time; `n` = `R` unless
-    /// `R` is beyond 8.
+    /// acc[r] += group * x[r], sixteen outputs at a time.
     fn dot<S: Simd, const R: usize>(
         s: S,
         group: &Self::Group,
-        n: usize,
         x: &[&Self::X; R],
         acc: &mut [S::F; R],
     );
@@ -74,26 +51,26 @@ pub(super) fn multiply<Q: Dot>(
     groups: &[Q::Group],
     job: &Job<'_>,
 ) {
-    let most = most(level);
+    let passes = rows.div_ceil(MOST);
     // With several passes, each panel meets all of its rows while it is hot.
-    let span = if rows <= most { panels.len() } else { 1 };
+    let span = if passes == 1 { panels.len() } else { 1 };
     let per_panel = groups.len() / panels.len();
     for (i, groups) in groups.chunks(span * per_panel).enumerate() {
         let first = panels.start + i * span;
-        for row in (0..rows).step_by(most) {
-            let rows = row..rows.min(row + most);
-            pass::<Q>(level, &Tiles { acts, rows, first, per_panel, groups, job });
+        for pass in 0..passes {
+            let rows = rows * pass / passes..rows * (pass + 1) / passes;
+            run::<Q>(level, &Tiles { acts, rows, first, per_panel, groups, job });
         }
     }
 }
 
-/// One pass, compiled for its number of rows up to 8, and for all others together.
-fn pass<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
+/// One pass, compiled for its number of rows.
+fn run<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
     macro_rules! compiled {
         ($($r:literal)*) => {
             match tiles.rows.len() {
                 $($r => level.run(Pass::<Q, $r>(tiles)),)*
-                _ => level.run(Pass::<Q, MOST>(tiles)),
+                rows => unreachable!("a pass of {rows} rows"),
             }
         };
     }
@@ -110,25 +87,21 @@ struct Tiles<'a, Q: Dot> {
     job: &'a Job<'a>,
 }
 
-/// A pass of `R` rows, or of more than 8 and up to `R`.
+/// A pass of `R` rows.
 struct Pass<'a, Q: Dot, const R: usize>(&'a Tiles<'a, Q>);
 
 impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
     type Output = ();
 
-    const WIDE: bool = R > 8;
-
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Tiles { acts, rows, first, per_panel, groups, job } = self.0;
-        let n = if R > 8 { rows.len() } else { R };
-        let last = rows.end - 1;
         let x: [&[Q::X]; R] =
-            std::array::from_fn(|r| &Q::X::row(acts, last.min(rows.start + r))[..*per_panel]);
+            std::array::from_fn(|r| &Q::X::row(acts, rows.start + r)[..*per_panel]);
         for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {
             let mut acc = [s.zero(); R];
             for (g, group) in groups.iter().enumerate() {
-                Q::dot(s, group, n, &std::array::from_fn(|r| &x[r][g]), &mut acc);
+                Q::dot(s, group, &std::array::from_fn(|r| &x[r][g]), &mut acc);
             }
             for (row, value) in rows.clone().zip(acc) {
                 // SAFETY: this tile owns its panels, and each row is stored once.

@@ -61,24 +61,16 @@ pub(super) fn six_bits<S: Simd>(s: S, sub: &Sub) -> [S::B; 4] {
     w
 }
 
-/// Scales and offsets of 6 bits of a super-block, those of two sub-blocks side by side.
+/// Scales and offsets of 6 bits of a super-block: byte j % 4 of a lane of vector j / 4.
 #[inline(always)]
-pub(super) fn scales_and_offsets<S: Simd>(s: S, g: &Head) -> ([[u8; 32]; 4], [[u8; 32]; 4]) {
-    let (mut scales, mut offsets) = ([[0; 64]; 2], [[0; 64]; 2]);
+pub(super) fn scales_and_offsets<S: Simd>(s: S, g: &Head) -> ([S::B; 2], [S::B; 2]) {
+    let (mut scales, mut offsets) = ([s.splat_byte(0); 2], [s.splat_byte(0); 2]);
     let high = s.load_bytes(&g.high);
     for half in 0..2 {
         let (scale, offset) = halves(s, &g.low[half]);
         let from = 4 * half as u32;
-        s.store_bytes(s.or(scale, moved(s, high, from, 4, 0x30)), &mut scales[half]);
-        s.store_bytes(s.or(offset, moved(s, high, from + 2, 4, 0x30)), &mut offsets[half]);
+        scales[half] = s.or(scale, moved(s, high, from, 4, 0x30));
+        offsets[half] = s.or(offset, moved(s, high, from + 2, 4, 0x30));
     }
-    (quarters(scales), quarters(offsets))
-}
-
-/// The same bytes, one sub-block pair after the other.
-#[inline(always)]
-fn quarters(bytes: [[u8; 64]; 2]) -> [[u8; 32]; 4] {
-    let mut out = [[0; 32]; 4];
-    out.as_flattened_mut().copy_from_slice(bytes.as_flattened());
-    out
+    (scales, offsets)
 }

@@ -57,13 +57,6 @@ fn same(a: __m128i) -> __m128i {
     a
 }
 
-/// Words 2i and 2i + 1 of 16 bytes, widened to 16 bits each.
-#[inline(always)]
-unsafe fn widen_pairs(from: *const u8) -> __m256i {
-    // SAFETY: the caller has AVX2 and passes 16 readable bytes.
-    unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast())) }
-}
-
 impl Simd for Avx2 {
     type F = F;
     type I = I;
@@ -113,14 +106,6 @@ impl Simd for Avx2 {
         fn load_bytes(self, from: &[u8; 64]) -> I {
             let from: *const __m256i = from.as_ptr().cast();
             [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))]
-        }
-        fn store_bytes(self, v: I, to: &mut [u8; 64]) {
-            let to: *mut __m256i = to.as_mut_ptr().cast();
-            _mm256_storeu_si256(to, v[0]);
-            _mm256_storeu_si256(to.add(1), v[1]);
-        }
-        fn load_u8_pairs(self, from: &[u8; 32]) -> I {
-            [widen_pairs(from.as_ptr()), widen_pairs(from.as_ptr().add(16))]
         }
 
         fn splat(self, x: f32) -> F { [_mm256_set1_ps(x); 2] }
@@ -180,6 +165,7 @@ impl Simd for Avx2 {
         fn splat_i32(self, x: i32) -> I { [_mm256_set1_epi32(x); 2] }
         fn add_i32(self, a: I, b: I) -> I { both!(_mm256_add_epi32(a, b)) }
         fn sub_i32(self, a: I, b: I) -> I { both!(_mm256_sub_epi32(a, b)) }
+        fn mul_i32(self, a: I, b: I) -> I { both!(_mm256_mullo_epi32(a, b)) }
         fn max_i32(self, a: I, b: I) -> I { both!(_mm256_max_epi32(a, b)) }
         fn and_i32(self, a: I, b: I) -> I { both!(_mm256_and_si256(a, b)) }
         fn shl_i32(self, a: I, n: u32) -> I {
@@ -210,14 +196,11 @@ impl Simd for Avx2 {
             let n = _mm_cvtsi32_si128(n as i32);
             [_mm256_srl_epi16(a[0], n), _mm256_srl_epi16(a[1], n)]
         }
+    }
 
-        fn dot_pairs(self, acc: I, w: I, x: i32) -> I {
-            let x = _mm256_set1_epi32(x);
-            [
-                _mm256_add_epi32(acc[0], _mm256_madd_epi16(w[0], x)),
-                _mm256_add_epi32(acc[1], _mm256_madd_epi16(w[1], x)),
-            ]
-        }
+    #[inline(always)]
+    fn words(self, a: I) -> I {
+        a
     }
 
     #[inline(always)]

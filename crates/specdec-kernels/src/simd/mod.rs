@@ -60,9 +60,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Keeps the low byte of every lane.
     fn store_i8(self, v: Self::I, to: &mut [i8; LANES]);
     fn load_bytes(self, from: &[u8; 64]) -> Self::B;
-    fn store_bytes(self, v: Self::B, to: &mut [u8; 64]);
-    /// Widens bytes 2i and 2i + 1 to the two 16-bit halves of lane i.
-    fn load_u8_pairs(self, from: &[u8; 32]) -> Self::I;
 
     // Floats.
     fn splat(self, x: f32) -> Self::F;
@@ -107,6 +104,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn splat_i32(self, x: i32) -> Self::I;
     fn add_i32(self, a: Self::I, b: Self::I) -> Self::I;
     fn sub_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// The low 32 bits of the product.
+    fn mul_i32(self, a: Self::I, b: Self::I) -> Self::I;
     fn max_i32(self, a: Self::I, b: Self::I) -> Self::I;
     fn and_i32(self, a: Self::I, b: Self::I) -> Self::I;
     /// Shift to the left by `n` < 32 bits.
@@ -120,6 +119,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 
     // Bytes.
     fn splat_byte(self, x: u8) -> Self::B;
+    /// Every four bytes as a lane, the first one lowest.
+    fn words(self, a: Self::B) -> Self::I;
     fn and(self, a: Self::B, b: Self::B) -> Self::B;
     fn or(self, a: Self::B, b: Self::B) -> Self::B;
     /// Shifts every 16-bit half of a lane to the left; mask away what crosses a byte.
@@ -144,8 +145,32 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// all bytes of x, which levels that multiply the stored bytes need and the others leave out.
     /// x in [-127, 127].
     fn dot_signed<const N: usize>(self, acc: Self::I, w: &[Self::B; N], x: &[i32; N]) -> Self::I;
-    /// acc + the products of the two signed 16-bit halves of w and of x, per lane.
-    fn dot_pairs(self, acc: Self::I, w: Self::I, x: i32) -> Self::I;
+
+    /// [`Simd::dot`] for `G` rows.
+    #[inline(always)]
+    fn dots<const N: usize, const CHAIN: usize, const G: usize>(
+        self,
+        acc: &mut [Self::I; G],
+        w: &[Self::B; N],
+        x: &[&[i32; N]; G],
+    ) {
+        for (acc, x) in acc.iter_mut().zip(x) {
+            *acc = self.dot::<N, CHAIN>(*acc, w, x);
+        }
+    }
+
+    /// [`Simd::dot_signed`] for `G` rows.
+    #[inline(always)]
+    fn dots_signed<const N: usize, const G: usize>(
+        self,
+        acc: &mut [Self::I; G],
+        w: &[Self::B; N],
+        x: &[&[i32; N]; G],
+    ) {
+        for (acc, x) in acc.iter_mut().zip(x) {
+            *acc = self.dot_signed(*acc, w, x);
+        }
+    }
 
     /// 2^n, for n in -126..=127.
     #[inline(always)]

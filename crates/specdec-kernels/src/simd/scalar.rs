@@ -41,12 +41,6 @@ fn round_to_i32(x: f32) -> i32 {
     if (-2_147_483_648.0..2_147_483_648.0).contains(&r) { r as i32 } else { i32::MIN }
 }
 
-/// The two 16-bit halves of a word.
-#[inline(always)]
-fn halves(x: i32) -> [i32; 2] {
-    [i32::from(x as i16), x >> 16]
-}
-
 /// Applies a 16-bit operation to both halves of every lane.
 #[inline(always)]
 fn map_halves(a: [u8; 64], f: impl Fn(u16) -> u16) -> [u8; 64] {
@@ -83,10 +77,6 @@ impl Simd for Scalar {
     #[inline(always)] fn load_i8(self, from: &[i8; LANES]) -> I { map(*from, i32::from) }
     #[inline(always)] fn store_i8(self, v: I, to: &mut [i8; LANES]) { *to = map(v, |x| x as i8); }
     #[inline(always)] fn load_bytes(self, from: &[u8; 64]) -> [u8; 64] { *from }
-    #[inline(always)] fn store_bytes(self, v: [u8; 64], to: &mut [u8; 64]) { *to = v; }
-    #[inline(always)] fn load_u8_pairs(self, from: &[u8; 32]) -> I {
-        std::array::from_fn(|i| i32::from(from[2 * i]) | i32::from(from[2 * i + 1]) << 16)
-    }
 
     #[inline(always)] fn splat(self, x: f32) -> F { [x; LANES] }
     #[inline(always)] fn add(self, a: F, b: F) -> F { zip(a, b, |a, b| a + b) }
@@ -115,6 +105,7 @@ impl Simd for Scalar {
     #[inline(always)] fn splat_i32(self, x: i32) -> I { [x; LANES] }
     #[inline(always)] fn add_i32(self, a: I, b: I) -> I { zip(a, b, i32::wrapping_add) }
     #[inline(always)] fn sub_i32(self, a: I, b: I) -> I { zip(a, b, i32::wrapping_sub) }
+    #[inline(always)] fn mul_i32(self, a: I, b: I) -> I { zip(a, b, i32::wrapping_mul) }
     #[inline(always)] fn max_i32(self, a: I, b: I) -> I { zip(a, b, i32::max) }
     #[inline(always)] fn and_i32(self, a: I, b: I) -> I { zip(a, b, |a, b| a & b) }
     #[inline(always)] fn shl_i32(self, a: I, n: u32) -> I { map(a, |x| x << n) }
@@ -123,6 +114,7 @@ impl Simd for Scalar {
     #[inline(always)] fn max_lane_i32(self, a: I) -> i32 { tree(a, i32::max) }
 
     #[inline(always)] fn splat_byte(self, x: u8) -> [u8; 64] { [x; 64] }
+    #[inline(always)] fn words(self, a: [u8; 64]) -> I { std::array::from_fn(|i| i32::from_le_bytes(a.as_chunks().0[i])) }
     #[inline(always)] fn and(self, a: [u8; 64], b: [u8; 64]) -> [u8; 64] { std::array::from_fn(|i| a[i] & b[i]) }
     #[inline(always)] fn or(self, a: [u8; 64], b: [u8; 64]) -> [u8; 64] { std::array::from_fn(|i| a[i] | b[i]) }
     #[inline(always)] fn shl_b16(self, a: [u8; 64], n: u32) -> [u8; 64] { map_halves(a, |x| x << n) }
@@ -138,10 +130,5 @@ impl Simd for Scalar {
         let mut acc = [0; LANES];
         for i in 0..N { dot4(&mut acc, &w[i], x[i], |w| i32::from(w) - 128); }
         acc
-    }
-    #[inline(always)]
-    fn dot_pairs(self, acc: I, w: I, x: i32) -> I {
-        let [x0, x1] = halves(x);
-        zip(acc, w, |acc, w| { let [w0, w1] = halves(w); acc.wrapping_add(w0 * x0).wrapping_add(w1 * x1) })
     }
 }

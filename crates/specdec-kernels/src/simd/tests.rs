@@ -94,9 +94,7 @@ impl<S: Simd> Bits<S> {
 
     #[inline(always)]
     fn bytes(&mut self, v: S::B) {
-        let mut out = [0; 64];
-        self.0.store_bytes(v, &mut out);
-        self.1.extend(out.map(i32::from));
+        self.ints(self.0.words(v));
     }
 }
 
@@ -147,6 +145,7 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.splat_i32(v.i[5]));
     out.ints(s.add_i32(i, j));
     out.ints(s.sub_i32(i, j));
+    out.ints(s.mul_i32(i, j));
     out.ints(s.max_i32(i, j));
     out.ints(s.and_i32(i, j));
     out.ints(s.shl_i32(i, v.shift));
@@ -170,7 +169,7 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.1.extend(halves.map(i32::from));
     let head = &v.bytes[0];
     out.ints(s.load_i8(&std::array::from_fn(|i| head[i] as i8)));
-    out.ints(s.load_u8_pairs(head.first_chunk().expect("64 bytes hold 32")));
+    out.ints(s.words(s.load_bytes(head)));
     let mut low = [0; LANES];
     s.store_i8(ints(s, &v.i), &mut low);
     out.1.extend(low.map(i32::from));
@@ -200,7 +199,14 @@ fn products<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.dot::<8, 2>(acc, &masked(s, v, 0x3f), &v.x));
     let sum: i32 = v.x.iter().flat_map(|x| x.to_le_bytes()).map(|b| i32::from(b as i8)).sum();
     out.ints(s.dot_signed(s.splat_i32(-128 * sum), &masked(s, v, 0xff), &v.x));
-    out.ints(s.dot_pairs(acc, ints(s, &v.j.map(|w| w & 0x003f_003f)), v.x[0]));
+    let other = std::array::from_fn(|i| v.x[7 - i]);
+    let mut rows = [acc, s.splat_i32(7), acc];
+    s.dots::<8, 4, 3>(&mut rows, &masked(s, v, 0x1f), &[&v.x, &other, &other]);
+    let mut signed = [s.splat_i32(-128 * sum); 2];
+    s.dots_signed(&mut signed, &masked(s, v, 0xff), &[&v.x, &other]);
+    for lanes in rows.into_iter().chain(signed) {
+        out.ints(lanes);
+    }
 }
 
 /// Runs the vocabulary at every level against the scalar one.
