@@ -121,6 +121,28 @@ fn tensors_are_read_from_their_place() {
 }
 
 #[test]
+fn a_large_tensor_is_read_whole_or_not_at_all() {
+    let mut file = kit::Gguf::default();
+    // Several pieces, the last one short.
+    let (cols, rows) = (1 << 20, 5);
+    let data: Vec<u8> = (0..cols * rows * 4).map(|i: u64| (i % 251) as u8).collect();
+    let (name, dims, format) = ("big".to_owned(), vec![cols, rows], kit::Format::F32);
+    file.tensors.push(kit::Tensor { name, dims, format, data: data.clone() });
+    let path = kit::temp_file_of(&file.to_bytes());
+    let file = Gguf::open(&path).unwrap();
+    let big = file.header().tensor("big").unwrap();
+    let mut bytes = Vec::new();
+    file.read_bytes(big, 0..big.bytes, &mut bytes).unwrap();
+    assert!(bytes == data);
+    file.read_bytes(big, 3..big.bytes - 1, &mut bytes).unwrap();
+    assert!(bytes == data[3..data.len() - 1]);
+    let whole = std::fs::metadata(&path).unwrap().len();
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(whole - 1).unwrap();
+    let error = file.read_bytes(big, 0..big.bytes, &mut bytes).unwrap_err();
+    assert!(matches!(&error, LoadError::Read { .. }), "{error:?}");
+}
+
+#[test]
 fn a_file_that_shrinks_after_opening_is_an_error() {
     let path = kit::temp_file_of(&whole().to_bytes());
     let file = Gguf::open(&path).unwrap();

@@ -23,9 +23,11 @@ use super::LoadError;
 use field::Field;
 use std::{
     fs::File,
-    io::ErrorKind,
+    io::{self, ErrorKind},
+    num::NonZero,
     ops::Range,
     path::{Path, PathBuf},
+    thread,
 };
 
 /// An open model: its checked header, and its tensors on demand. A GGUF file, or a folder of
@@ -46,7 +48,7 @@ impl Gguf {
     /// [`LoadError::NotFound`], [`LoadError::NotAFile`], or whatever is wrong with a header.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, LoadError> {
         let path = path.as_ref().to_path_buf();
-        let failed = |source: std::io::Error| match source.kind() {
+        let failed = |source: io::Error| match source.kind() {
             ErrorKind::NotFound => LoadError::NotFound { path: path.clone() },
             _ => LoadError::Open { path: path.clone(), source },
         };
@@ -85,7 +87,8 @@ impl Gguf {
     }
 
     /// Reads the bytes `range` of a tensor, as they stand in the file, into `bytes` (replaced; its
-    /// capacity is reused).
+    /// capacity is reused). Large ranges are read by several threads: from the page cache, one
+    /// copies no faster than it could pack.
     ///
     /// # Errors
     /// [`LoadError::Read`] if the file has changed since its header was read, or the disk fails.
@@ -104,6 +107,31 @@ impl Gguf {
         };
         let home = self.header.place(&tensor.name).map(|place| self.homes[place]);
         let file = &self.files[home.ok_or_else(|| failed(ErrorKind::NotFound.into()))?];
-        file.read_exact_at(bytes, offset).map_err(failed)
+        read_pieces(file, bytes, offset).map_err(failed)
     }
+}
+
+/// Bytes that are worth a thread.
+const PIECE: usize = 4 << 20;
+
+/// Fills `bytes` from `offset` on.
+fn read_pieces(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let piece = bytes.len().div_ceil(threads).max(PIECE);
+    thread::scope(|scope| {
+        let mut pieces = bytes.chunks_mut(piece).zip((offset..).step_by(piece));
+        let own = pieces.next();
+        let others: Vec<_> = pieces
+            .map(|(bytes, offset)| {
+                let read = move || file.read_exact_at(bytes, offset);
+                thread::Builder::new().spawn_scoped(scope, read)
+            })
+            .collect();
+        let mut read = own.map_or(Ok(()), |(bytes, offset)| file.read_exact_at(bytes, offset));
+        for thread in others {
+            let panicked = |_| Err(io::Error::other("a reading thread panicked"));
+            read = read.and(thread.and_then(|thread| thread.join().unwrap_or_else(panicked)));
+        }
+        read
+    })
 }
