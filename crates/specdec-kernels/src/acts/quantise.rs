@@ -37,18 +37,26 @@ fn scale<S: Simd, const N: usize>(s: S, x: &[S::F; N]) -> (f32, S::F) {
     }
     let largest = f32::from_bits(s.max_lane_i32(largest) as u32);
     let scale = largest / 127.0;
-    if scale < f32::MIN_POSITIVE { (0.0, s.zero()) } else { (scale, s.splat(127.0 / largest)) }
+    if scale < f32::MIN_POSITIVE {
+        (0.0, s.zero())
+    } else if scale.is_finite() {
+        (scale, s.splat(127.0 / largest))
+    } else {
+        (f32::NAN, s.zero())
+    }
 }
 
-/// Quantises 16 values, stores them as four words and returns their sum.
+/// Quantises 16 values, stores them as four words and returns them: far beyond a byte where x is not
+/// finite, so sums of them wrap, which the scale of such a block makes all one.
 #[inline(always)]
-fn store<S: Simd>(s: S, x: S::F, factor: S::F, words: &mut [i32]) -> i32 {
+fn store<S: Simd>(s: S, x: S::F, factor: S::F, words: &mut [i32]) -> S::I {
     let mut bytes = [0_i8; LANES];
-    s.store_i8(s.to_i32(s.mul(x, factor)), &mut bytes);
+    let q = s.to_i32(s.mul(x, factor));
+    s.store_i8(q, &mut bytes);
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {
         *word = i32::from_le_bytes(bytes.map(|b| b as u8));
     }
-    s.sum_i32(s.load_i8(&bytes))
+    q
 }
 
 #[inline(always)]
@@ -57,11 +65,12 @@ fn quantise_pair<S: Simd>(s: S, values: &[f32], pair: &mut Pair) {
         let x = [lanes(s, values, block * 32), lanes(s, values, block * 32 + 16)];
         let (scale, factor) = scale(s, &x);
         let (low, high) = pair.words[block].split_at_mut(4);
-        let sum = store(s, x[0], factor, low) + store(s, x[1], factor, high);
+        let q = s.add_i32(store(s, x[0], factor, low), store(s, x[1], factor, high));
+        let sum = s.sum_i32(q);
         pair.scale[block] = scale;
         pair.sum[block] = scale * sum as f32;
-        pair.less16[block] = -16 * sum;
-        pair.less128[block] = -128 * sum;
+        pair.less16[block] = sum.wrapping_mul(-16);
+        pair.less128[block] = sum.wrapping_mul(-128);
     }
 }
 
@@ -73,15 +82,24 @@ fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
     }
     let (scale, factor) = scale(s, &x);
     block.scale = scale;
-    for (i, words) in block.words.as_flattened_mut().chunks_exact_mut(4).enumerate() {
-        block.less32[i] = -32 * store(s, x[i], factor, words);
+    let mut q = [s.splat_i32(0); 16];
+    for (i, words) in block.words.as_flattened_mut().as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        q[i] = store(s, x[i], factor, words);
     }
-    for i in 0..2 {
-        let sum = |j: usize| (block.less32[2 * j] + block.less32[2 * j + 1]) / -32;
-        let sums: [i32; 4] = std::array::from_fn(|j| sum(4 * i + j));
-        block.sums_high[i] = i32::from_le_bytes(sums.map(|sum| (sum >> 6) as u8));
-        block.sums_low[i] = i32::from_le_bytes(sums.map(|sum| (sum & 63) as u8));
+    let mut sums = [0; 16];
+    s.store_i32(s.sums_i32(&q), &mut sums);
+    block.less32 = sums.map(|sum| sum.wrapping_mul(-32));
+    for (i, sums) in sums.as_chunks::<8>().0.iter().enumerate() {
+        let sum = |j: usize| sums[2 * j].wrapping_add(sums[2 * j + 1]);
+        block.sums_high[i] = word(|j| sum(j) >> 6);
+        block.sums_low[i] = word(|j| sum(j) & 63);
     }
+}
+
+/// Four bytes as a word.
+#[inline(always)]
+fn word(byte: impl Fn(usize) -> i32) -> i32 {
+    i32::from_le_bytes(std::array::from_fn(|i| byte(i) as u8))
 }
 
 #[cfg(test)]
@@ -163,15 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_or_an_infinity_is_not_lost() {
+    fn a_nan_or_an_infinity_makes_the_scale_not_a_number() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
             for at in 0..256 {
                 let mut row = [1.0; 256];
                 row[at] = bad;
                 for level in Level::available() {
                     let acts = quantised(level, &row);
-                    assert!(!acts.supers(0)[0].scale.is_finite());
-                    assert!(!acts.pairs(0)[at / 64].scale[at / 32 % 2].is_finite());
+                    assert!(acts.supers(0)[0].scale.is_nan());
+                    assert!(acts.pairs(0)[at / 64].scale[at / 32 % 2].is_nan());
                 }
             }
         }

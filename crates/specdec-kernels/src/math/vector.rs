@@ -27,11 +27,7 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
         tail = s.fma(tail, r, s.splat(EXP[degree]));
     }
     let mantissa = s.add(s.fma(s.mul(r, r), tail, r), s.splat(1.0));
-    // 2^k, k in -150..=128, goes beyond what one exponent holds. The first of two factors leaves
-    // a normal number, so only the last product rounds.
-    let k = s.to_i32(k);
-    let half = s.shr_i32(k, 1);
-    s.mul(s.mul(mantissa, s.pow2(half)), s.pow2(s.sub_i32(k, half)))
+    s.times_pow2(mantissa, k)
 }
 
 /// x / (1 + e^-z): x times the sigmoid of z. With z = x this is silu.

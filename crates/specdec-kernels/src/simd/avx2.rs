@@ -52,6 +52,16 @@ macro_rules! tree {
     }};
 }
 
+/// Sums of four virtual vectors: that of number i in lanes i and i + 4 together.
+macro_rules! sums {
+    ($a:expr, $b:expr, $c:expr, $d:expr) => {
+        _mm256_hadd_epi32(
+            _mm256_hadd_epi32(_mm256_add_epi32($a[0], $a[1]), _mm256_add_epi32($b[0], $b[1])),
+            _mm256_hadd_epi32(_mm256_add_epi32($c[0], $c[1]), _mm256_add_epi32($d[0], $d[1])),
+        )
+    };
+}
+
 #[inline(always)]
 fn same(a: __m128i) -> __m128i {
     a
@@ -179,6 +189,22 @@ impl Simd for Avx2 {
         fn sum_i32(self, a: I) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_add_epi32, _mm_add_epi32, _mm256_extracti128_si256,
                 _mm256_castsi256_si128, same, same))
+        }
+        fn sums_i32(self, a: &[I; LANES]) -> I {
+            let mut out = [_mm256_setzero_si256(); 2];
+            for (out, a) in out.iter_mut().zip(a.as_chunks::<8>().0) {
+                let (low, high) = (sums!(a[0], a[1], a[2], a[3]), sums!(a[4], a[5], a[6], a[7]));
+                *out = _mm256_add_epi32(
+                    _mm256_permute2x128_si256::<0x20>(low, high),
+                    _mm256_permute2x128_si256::<0x31>(low, high),
+                );
+            }
+            out
+        }
+        fn store_i32(self, v: I, to: &mut [i32; LANES]) {
+            let to: *mut __m256i = to.as_mut_ptr().cast();
+            _mm256_storeu_si256(to, v[0]);
+            _mm256_storeu_si256(to.add(1), v[1]);
         }
         fn max_lane_i32(self, a: I) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_max_epi32, _mm_max_epi32, _mm256_extracti128_si256,

@@ -51,6 +51,23 @@ macro_rules! halves {
     };
 }
 
+/// The sum of two shuffles of the same two vectors.
+macro_rules! pairs {
+    ($a:expr, $b:expr, $low:ident, $high:ident) => {
+        _mm512_add_epi32($low($a, $b), $high($a, $b))
+    };
+}
+
+/// The same for the 128-bit parts, even and odd ones.
+macro_rules! across {
+    ($a:expr, $b:expr) => {
+        _mm512_add_epi32(
+            _mm512_shuffle_i32x4::<0b10_00_10_00>($a, $b),
+            _mm512_shuffle_i32x4::<0b11_01_11_01>($a, $b),
+        )
+    };
+}
+
 #[inline(always)]
 fn same<T>(a: T) -> T {
     a
@@ -94,6 +111,7 @@ impl Simd for Avx512 {
         fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
         fn max(self, a: __m512, b: __m512) -> __m512 { _mm512_max_ps(a, b) }
         fn min(self, a: __m512, b: __m512) -> __m512 { _mm512_min_ps(a, b) }
+        fn times_pow2(self, a: __m512, k: __m512) -> __m512 { _mm512_scalef_ps(a, k) }
         fn round(self, a: __m512) -> __m512 { _mm512_roundscale_ps::<_MM_FROUND_TO_NEAREST_INT>(a) }
         fn sum(self, a: __m512) -> f32 {
             _mm_cvtss_f32(tree!(_mm512_castps_si512(a), _mm256_add_ps, _mm_add_ps,
@@ -143,6 +161,21 @@ impl Simd for Avx512 {
         }
         fn sum_i32(self, a: __m512i) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_add_epi32, _mm_add_epi32, same, same, same))
+        }
+        fn sums_i32(self, a: &[__m512i; LANES]) -> __m512i {
+            // Four levels of sums of two vectors side by side: numbers within 128 bits, then those.
+            let mut fours = [_mm512_setzero_si512(); 4];
+            for (sum, a) in fours.iter_mut().zip(a.as_chunks::<4>().0) {
+                let low = pairs!(a[0], a[1], _mm512_unpacklo_epi32, _mm512_unpackhi_epi32);
+                let high = pairs!(a[2], a[3], _mm512_unpacklo_epi32, _mm512_unpackhi_epi32);
+                *sum = pairs!(low, high, _mm512_unpacklo_epi64, _mm512_unpackhi_epi64);
+            }
+            let [a, b, c, d] = fours;
+            let (low, high) = (across!(a, b), across!(c, d));
+            across!(low, high)
+        }
+        fn store_i32(self, v: __m512i, to: &mut [i32; LANES]) {
+            _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
         }
         fn max_lane_i32(self, a: __m512i) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_max_epi32, _mm_max_epi32, same, same, same))

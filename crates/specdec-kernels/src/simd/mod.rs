@@ -114,6 +114,16 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn shr_i32(self, a: Self::I, n: u32) -> Self::I;
     /// Sum of all lanes.
     fn sum_i32(self, a: Self::I) -> i32;
+    /// Lane i: the sum of all lanes of a[i].
+    #[inline(always)]
+    fn sums_i32(self, a: &[Self::I; LANES]) -> Self::I {
+        let mut sums = [0.0; LANES];
+        for (sum, a) in sums.iter_mut().zip(a) {
+            *sum = f32::from_bits(self.sum_i32(*a) as u32);
+        }
+        self.as_bits(self.load(&sums))
+    }
+    fn store_i32(self, v: Self::I, to: &mut [i32; LANES]);
     /// Largest lane.
     fn max_lane_i32(self, a: Self::I) -> i32;
 
@@ -176,6 +186,16 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     #[inline(always)]
     fn pow2(self, n: Self::I) -> Self::F {
         self.as_float(self.shl_i32(self.add_i32(n, self.splat_i32(127)), 23))
+    }
+
+    /// a * 2^k, rounded once, for |a| in [1/2, 2] and whole numbers k in -150..=128.
+    #[inline(always)]
+    fn times_pow2(self, a: Self::F, k: Self::F) -> Self::F {
+        // 2^k goes beyond what one exponent holds. The first of two factors leaves a normal number,
+        // so only the last product rounds.
+        let k = self.to_i32(k);
+        let half = self.shr_i32(k, 1);
+        self.mul(self.mul(a, self.pow2(half)), self.pow2(self.sub_i32(k, half)))
     }
 
     #[inline(always)]

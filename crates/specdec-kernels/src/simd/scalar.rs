@@ -111,6 +111,7 @@ impl Simd for Scalar {
     #[inline(always)] fn shl_i32(self, a: I, n: u32) -> I { map(a, |x| x << n) }
     #[inline(always)] fn shr_i32(self, a: I, n: u32) -> I { map(a, |x| x >> n) }
     #[inline(always)] fn sum_i32(self, a: I) -> i32 { tree(a, i32::wrapping_add) }
+    #[inline(always)] fn store_i32(self, v: I, to: &mut I) { *to = v; }
     #[inline(always)] fn max_lane_i32(self, a: I) -> i32 { tree(a, i32::max) }
 
     #[inline(always)] fn splat_byte(self, x: u8) -> [u8; 64] { [x; 64] }

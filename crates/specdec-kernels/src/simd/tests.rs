@@ -151,6 +151,12 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.shl_i32(i, v.shift));
     out.ints(s.shr_i32(i, v.shift));
     out.1.extend([s.sum_i32(i), s.max_lane_i32(i)]);
+    out.ints(
+        s.sums_i32(&std::array::from_fn(|k| if k % 3 == 0 { i } else { s.splat_i32(v.i[k]) })),
+    );
+    let mut stored = [0; LANES];
+    s.store_i32(j, &mut stored);
+    out.1.extend(stored);
     let (p, q) = (s.load_bytes(&v.bytes[0]), s.load_bytes(&v.bytes[1]));
     out.bytes(s.splat_byte(v.bytes[0][7]));
     out.bytes(s.and(p, q));
@@ -179,6 +185,11 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.as_bits(s.load(&v.a)));
     out.floats(s.as_float(ints(s, &v.i)));
     out.floats(s.pow2(ints(s, &v.i.map(|x| x.rem_euclid(254) - 126))));
+    let (near_1, powers) = (
+        v.i.map(|x| 0.5 + x.rem_euclid(3_000_000) as f32 / 2e6),
+        v.j.map(|x| (x.rem_euclid(279) - 150) as f32),
+    );
+    out.floats(s.times_pow2(s.load(&near_1), s.load(&powers)));
 }
 
 #[inline(always)]
