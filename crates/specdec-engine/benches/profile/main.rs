@@ -19,13 +19,12 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use specdec_core::law::{History, Processors, Scratch};
-use specdec_core::row_ops::Scalar;
 use specdec_core::{Law, Sampling};
 use specdec_engine::cache::SeqCache;
 use specdec_engine::load::{Gguf, ModelConfig};
 use specdec_engine::model::{decoder::Decoder, rows::Row, weights::Weights};
 use specdec_engine::ops::cpu::{CpuOps, CpuSizes};
-use specdec_kernels::{Cpu, KvType, Level, PAGE};
+use specdec_kernels::{Cpu, KvType, Level, PAGE, SimdRows};
 use timed::{Phase, Timed, Times};
 use twins::Twins;
 
@@ -124,7 +123,7 @@ impl Bench {
         let processors = Processors::new(&Sampling::greedy(), self.decoder.config().vocab)?;
         let history = History::new(&[]);
         let (mut ops, mut edited, mut law) =
-            (Scalar::default(), Scratch::default(), Law::one_hot(0));
+            (SimdRows::default(), Scratch::default(), Law::one_hot(0));
         let mut all = Vec::new();
         for _ in 0..=repeats {
             self.begin();
