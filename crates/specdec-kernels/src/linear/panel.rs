@@ -17,7 +17,7 @@ const MOST: usize = 8;
 /// with fewer, a second one beside it only takes slots.
 const PREFETCH_ROWS: usize = 4;
 /// How far ahead of the weights in use.
-const PREFETCH_BYTES: usize = 4096;
+const PREFETCH_BYTES: usize = 8192;
 
 /// Asks for the weights that lie as far ahead; called piece by piece, as a burst of requests for
 /// a whole super-block stalls.
