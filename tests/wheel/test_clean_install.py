@@ -11,7 +11,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from tests.scripts import PATIENCE, ROOT
 
 # glibc's versions that the library asks for stand in it as names.
