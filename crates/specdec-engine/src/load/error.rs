@@ -85,7 +85,10 @@ pub enum LoadError {
         expected: &'static str,
     },
     /// A metadata value of a type that GGUF does not define, or a nested array.
-    #[error("{field} at byte {offset} is {found}, which is no type this reader knows")]
+    #[error(
+        "{field} at byte {offset} is {found}, which is no type this reader knows; the file is \
+         damaged, fetch it again"
+    )]
     ValueType {
         /// Where the type stands.
         offset: u64,
@@ -95,7 +98,7 @@ pub enum LoadError {
         found: u32,
     },
     /// Text that is not UTF-8.
-    #[error("{field} at byte {offset} is not valid UTF-8")]
+    #[error("{field} at byte {offset} is not valid UTF-8; the file is damaged, fetch it again")]
     Utf8 {
         /// Where the text begins.
         offset: u64,
@@ -113,13 +116,18 @@ pub enum LoadError {
         name: String,
     },
     /// `general.alignment` is not a power of two in [8, 65536].
-    #[error("general.alignment is {found}, expected a power of two from 8 to 65536")]
+    #[error(
+        "general.alignment is {found}, expected a power of two from 8 to 65536: the file is damaged"
+    )]
     Alignment {
         /// Value in the file.
         found: u64,
     },
     /// A tensor of a format with unknown block size.
-    #[error("tensor {name:?} has the unknown type {found} (byte {offset})")]
+    #[error(
+        "tensor {name:?} has the unknown type {found} (byte {offset}); convert the model to one \
+         of the formats that are read"
+    )]
     TensorType {
         /// Where the type stands.
         offset: u64,
@@ -139,7 +147,10 @@ pub enum LoadError {
         reason: &'static str,
     },
     /// A tensor that begins at an unaligned place.
-    #[error("tensor {name:?} begins at data offset {offset}, no multiple of {alignment}")]
+    #[error(
+        "tensor {name:?} begins at data offset {offset}, no multiple of {alignment}: the file is \
+         damaged"
+    )]
     TensorAlignment {
         /// Tensor.
         name: String,
@@ -172,7 +183,7 @@ pub enum LoadError {
         message: String,
     },
     /// Two tensors that share bytes.
-    #[error("tensors {first:?} and {second:?} overlap in the file")]
+    #[error("tensors {first:?} and {second:?} overlap in the file: it is damaged, fetch it again")]
     TensorOverlap {
         /// The one that begins first.
         first: String,
@@ -186,7 +197,7 @@ pub enum LoadError {
         key: String,
     },
     /// A metadata entry of another type than expected.
-    #[error("metadata key {key:?} is {found}, expected {expected}")]
+    #[error("metadata key {key:?} is {found}, expected {expected}; convert the model again")]
     KeyType {
         /// Key.
         key: String,
@@ -196,7 +207,7 @@ pub enum LoadError {
         expected: &'static str,
     },
     /// A metadata entry whose value contradicts the rest of the file.
-    #[error("metadata key {key:?} is {found}, expected {expected}")]
+    #[error("metadata key {key:?} is {found}, expected {expected}; convert the model again")]
     KeyValue {
         /// Key.
         key: String,
@@ -206,7 +217,7 @@ pub enum LoadError {
         expected: String,
     },
     /// An architecture that has no decoder here.
-    #[error("architecture {found:?} is not supported; supported: {supported}")]
+    #[error("architecture {found:?} is not supported; use a model of one of these: {supported}")]
     Architecture {
         /// `general.architecture` of the file.
         found: String,
@@ -222,13 +233,18 @@ pub enum LoadError {
         found: String,
     },
     /// A tensor that the architecture needs is not there.
-    #[error("the file has no tensor {name:?}, which its architecture needs")]
+    #[error(
+        "the model has no tensor {name:?}, which its architecture needs; fetch or convert it again"
+    )]
     MissingTensor {
         /// Tensor.
         name: String,
     },
     /// A tensor that the decoder would leave out; leaving it out would change the model.
-    #[error("the file has a tensor {name:?} that architecture {architecture:?} does not use")]
+    #[error(
+        "the file has a tensor {name:?} that architecture {architecture:?} does not use; without \
+         it this would be another model, so convert it again"
+    )]
     UnknownTensor {
         /// Tensor.
         name: String,
@@ -236,7 +252,10 @@ pub enum LoadError {
         architecture: &'static str,
     },
     /// A tensor of another shape than the configuration demands.
-    #[error("tensor {name:?} has dimensions {found:?}, expected {expected:?}")]
+    #[error(
+        "tensor {name:?} has dimensions {found:?}, but the configuration demands {expected:?}; \
+         configuration and weights are of different models, fetch both again"
+    )]
     TensorShape {
         /// Tensor.
         name: String,
@@ -246,7 +265,7 @@ pub enum LoadError {
         expected: Vec<u64>,
     },
     /// A tokenizer that has no code here.
-    #[error("{key} {found:?} is not supported; supported: {supported}")]
+    #[error("{key} {found:?} is not supported; use a model with one of these: {supported}")]
     Tokenizer {
         /// Metadata key that names it.
         key: &'static str,

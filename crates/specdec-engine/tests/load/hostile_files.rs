@@ -3,12 +3,17 @@
 
 use crate::child;
 use specdec_engine::load::{ChatTemplate, Gguf, LoadError, ModelConfig, Tokenizer};
-use specdec_testkit::hostile::{Hostile, folders, ggufs};
+use specdec_testkit::hostile::{Hostile, folders, ggufs, large};
 use std::{path::Path, sync::Arc};
 
-fn cases() -> Vec<Hostile> {
-    [ggufs(), folders()].concat()
+/// All cases, made when their turn comes: together they are half a gigabyte.
+fn cases() -> impl Iterator<Item = Hostile> {
+    [ggufs, folders, large].into_iter().flat_map(|make| make())
 }
+
+/// What a file may take while it is read, beside as many bytes as it has.
+const MEMORY: u64 = 64 << 20;
+const MILLIS: u64 = 1000;
 
 /// All that is read before the first weight is.
 fn load(path: &Path) -> Result<(), LoadError> {
@@ -19,39 +24,46 @@ fn load(path: &Path) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn outcome(case: &Hostile) -> String {
+fn report(number: usize, case: &Hostile) {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in &case.files {
         std::fs::write(folder.path().join(name), bytes).unwrap();
     }
     let single = case.files[0].0 == "model.gguf";
     let path = if single { folder.path().join("model.gguf") } else { folder.path().to_owned() };
-    format!("{:?}", load(&path))
+    child::report(number, || format!("{:?}", load(&path)));
 }
 
 /// What the child process does.
 #[test]
 #[ignore = "runs in a child process of the next test"]
 fn child_loads() {
-    for (number, case) in cases().iter().enumerate() {
-        child::report(number, || outcome(case));
+    for (number, case) in cases().enumerate() {
+        report(number, &case);
     }
 }
 
-/// Of the addresses between 512 and 768 MiB are taken by the cases themselves, which the child makes
-/// and keeps, by the test's own threads, and by the stack of a template; so what one file may take is
-/// bounded loosely. The seconds are for all files together.
 #[test]
-fn every_malformed_model_has_its_error() {
-    let cases = cases();
-    assert!(cases.len() >= 1000, "{}", cases.len());
-    let outcomes = child::run("hostile_files::child_loads", 1 << 30, 120);
-    assert_eq!(outcomes.len(), cases.len(), "the child ended early");
-    let wrong: Vec<_> = cases
-        .iter()
-        .zip(&outcomes)
-        .filter(|(case, found)| !case.is_met_by(found))
-        .map(|(case, found)| format!("{}: {found} instead of {}", case.name, case.expected))
-        .collect();
-    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), cases.len());
+fn every_malformed_model_has_its_error_at_its_price() {
+    let reports = child::run("hostile_files::child_loads", 1 << 30, 300);
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for (case, report) in cases().zip(&reports) {
+        let name = &case.name;
+        let size: usize = case.files.iter().map(|(_, bytes)| bytes.len()).sum();
+        if !case.is_met_by(&report.text) {
+            wrong.push(format!("{name}: {} instead of {}", report.text, case.expected));
+        }
+        if report.bytes > size as u64 + MEMORY {
+            wrong.push(format!("{name}: {size} bytes of files took {}", report.bytes));
+        }
+        if report.millis > MILLIS {
+            wrong.push(format!("{name}: took {} ms of processor time", report.millis));
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "{} of {count}: {wrong:#?}", wrong.len());
+    assert_eq!(reports.len(), count, "the child ended early");
+    assert_eq!(count, cases().count());
+    assert!(count >= 1000, "{count}");
 }

@@ -8,7 +8,7 @@ use crate::{
 use serde_json::{Value, json};
 
 /// The files of a sound folder.
-struct Parts {
+pub(super) struct Parts {
     family: String,
     config: Value,
     tokenizer: Value,
@@ -16,7 +16,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(model: &TinyModel) -> Self {
+    pub(super) fn of(model: &TinyModel) -> Self {
         let config = config(model, Dtype::F32);
         let family = config["model_type"].as_str().unwrap_or_default().to_owned();
         Self { family, config, tokenizer: tokenizer(model), weights: weights(model) }
@@ -32,7 +32,13 @@ impl Parts {
     }
 
     /// With other bytes in one file; none: without it.
-    fn with(&self, file: &str, bytes: Option<Vec<u8>>, what: &str, expected: &str) -> Hostile {
+    pub(super) fn with(
+        &self,
+        file: &str,
+        bytes: Option<Vec<u8>>,
+        what: &str,
+        expected: &str,
+    ) -> Hostile {
         let mut case = self.case(&format!("{file} {what}"), expected);
         case.files.retain(|(name, _)| name != file);
         case.files.extend(bytes.map(|bytes| (file.to_owned(), bytes)));
@@ -103,6 +109,9 @@ fn configs(parts: &Parts, cases: &mut Vec<Hostile>) {
     push("mlp_bias", Some(json!(true)), "Unsupported");
     push("hidden_act", Some(json!("relu")), "KeyValue");
     push("hidden_size", Some(json!(128)), "TensorShape|KeyValue");
+    for vocab in [json!(9_999_999), json!(7), json!("all")] {
+        push("vocab_size", Some(vocab), "KeyValue { key: \"vocab_size of config.json\"");
+    }
     push("num_hidden_layers", Some(json!(3)), "MissingTensor");
     push("num_hidden_layers", Some(json!(1)), "UnknownTensor");
 }
@@ -159,7 +168,7 @@ fn headers(parts: &Parts, cases: &mut Vec<Hostile>) {
     let one = |dtype: &str, shape: &str, offsets: &str| {
         format!(r#"{{"a":{{"dtype":{dtype},"shape":{shape},"data_offsets":{offsets}}}}}"#)
     };
-    let texts: [(String, &str); 22] = [
+    let texts: [(String, &str); 23] = [
         (String::new(), "Json"),
         ("{".to_owned(), "Json"),
         ("[]".to_owned(), "Json"),
@@ -169,6 +178,7 @@ fn headers(parts: &Parts, cases: &mut Vec<Hostile>) {
         (r#"{"a":"#.repeat(20_000), "Json"),
         (r#"{"a":{"b":"c"}}"#.to_owned(), "Json"),
         (r#"{"a":1}"#.to_owned(), "Json"),
+        (r#"{"a":["F32",[4],[0,16]]}"#.to_owned(), "Json"),
         (one("\"F32\"", "[4]", "[0,12]"), "TensorDims"),
         (one("\"F32\"", "[4]", "[16,0]"), "TensorDims"),
         (one("\"F32\"", "[4]", "[8,24]"), "TensorOutside|Json"),

@@ -33,7 +33,7 @@ pub fn ggufs() -> Vec<Hostile> {
     cases
 }
 
-fn case(name: String, bytes: Vec<u8>, expected: String) -> Hostile {
+pub(super) fn case(name: String, bytes: Vec<u8>, expected: String) -> Hostile {
     Hostile { name, files: vec![("model.gguf".to_owned(), bytes)], expected }
 }
 

@@ -5,11 +5,13 @@
 
 mod folders;
 mod ggufs;
+mod large;
 
 use crate::gguf::TinyModel;
 
 pub use folders::folders;
 pub use ggufs::ggufs;
+pub use large::large;
 
 /// The smallest model of a family: there are a thousand of them.
 fn small(model: TinyModel) -> TinyModel {

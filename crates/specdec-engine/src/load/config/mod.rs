@@ -7,7 +7,7 @@ mod tensors;
 pub use arch::Architecture;
 pub use rope::RopeScaling;
 pub use specdec_kernels::RopeKind;
-pub(crate) use tensors::ROPE_FACTORS;
+pub(crate) use tensors::{EMBEDDING, ROPE_FACTORS};
 pub use tensors::{Role, Shape, TensorSpec};
 
 use super::{

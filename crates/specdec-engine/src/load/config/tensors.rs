@@ -7,7 +7,7 @@ use crate::load::{
 };
 use std::collections::HashSet;
 
-pub(super) const EMBEDDING: &str = "token_embd.weight";
+pub(crate) const EMBEDDING: &str = "token_embd.weight";
 pub(super) const HEAD: &str = "output.weight";
 /// The divisors of the rotary angles.
 pub(crate) const ROPE_FACTORS: &str = "rope_freqs.weight";

@@ -79,6 +79,8 @@ pub(super) struct Config {
     pub(super) entries: Entries,
     /// Prefix of the architecture's keys.
     pub(super) arch: &'static str,
+    /// Size of the vocabulary, where the configuration says.
+    pub(super) vocab: Option<u64>,
     /// Whether the head is the embedding table, whatever tensors there are.
     pub(super) tied: bool,
     /// Ids of the tokens that begin and end a sequence, where the configuration says.
@@ -118,7 +120,8 @@ pub(super) fn read(json: &Map<String, Json>) -> Result<Config, LoadError> {
     };
     let token = |name| json.get(name).and_then(first_id);
     let (bos, eos) = (token("bos_token_id"), token("eos_token_id"));
-    Ok(Config { entries: writer.entries, arch: family.ours, tied, bos, eos })
+    let vocab = Writer::size(json, "vocab_size")?;
+    Ok(Config { entries: writer.entries, arch: family.ours, vocab, tied, bos, eos })
 }
 
 /// An id, or the first of several.

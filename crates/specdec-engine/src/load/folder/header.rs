@@ -6,13 +6,17 @@ use crate::load::{
     LoadError,
     gguf::{ReadAt, TensorInfo, TensorType},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::value::RawValue;
 
 /// Longest header, as the safetensors library has it.
 const MAX_HEADER: u64 = 100 << 20;
 
 /// Most tensors of a file, as in GGUF.
-const MAX_TENSORS: usize = 1 << 16;
+pub(super) const MAX_TENSORS: usize = 1 << 16;
+
+/// Longest text of one tensor's entry.
+const MAX_ENTRY: usize = 4096;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,23 +26,26 @@ struct Entry {
     data_offsets: [u64; 2],
 }
 
-/// Texts about the file, which nobody here reads.
-#[derive(Deserialize)]
-#[serde(from = "Pairs<String>")]
-struct Texts;
-
-impl From<Pairs<String>> for Texts {
-    fn from(_: Pairs<String>) -> Self {
-        Self
-    }
-}
-
-/// What stands under a name: a tensor, or text about the file.
-#[derive(Deserialize)]
-#[serde(untagged)]
+/// What stands under a name: a tensor, or texts about the file, which nobody here reads.
 enum Item {
     Tensor(Entry),
-    Metadata(Texts),
+    Metadata,
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let entry = match text.get(..=MAX_ENTRY) {
+            // Read as a structure, a list would pass for the fields in their order.
+            None if text.starts_with('{') => serde_json::from_str(text).map_err(D::Error::custom),
+            None => Err(D::Error::custom("an entry that is no object")),
+            Some(_) => Err(D::Error::custom("an entry of more than 4096 bytes")),
+        };
+        entry.map(Self::Tensor).or_else(|error| {
+            let texts = serde_json::from_str::<Pairs<String, MAX_TENSORS>>(text);
+            texts.map(|_| Self::Metadata).map_err(|_| error)
+        })
+    }
 }
 
 /// The tensors of a file, named as it names them, innermost dimension first.
@@ -76,13 +83,13 @@ pub(super) fn read(
     }
     let mut text = vec![0; length as usize];
     source.read_exact_at(&mut text, 8).map_err(|error| failed(8, error))?;
-    let items: Pairs<Item> = super::json::parse(&text, path)?;
+    let items: Pairs<Item, MAX_TENSORS> = super::json::parse(&text, path)?;
     let mut tensors = Vec::new();
     for (name, item) in items.0 {
         match item {
             Item::Tensor(entry) => tensors.push(tensor(name, &entry, data, size)?),
-            Item::Metadata(Texts) if name == "__metadata__" => {}
-            Item::Metadata(Texts) => return Err(damaged(path, format!("{name:?} is no tensor"))),
+            Item::Metadata if name == "__metadata__" => {}
+            Item::Metadata => return Err(damaged(path, format!("{name:?} is no tensor"))),
         }
     }
     check_tiling(&mut tensors, data, size, path)?;
@@ -147,9 +154,6 @@ fn check_tiling(
     size: u64,
     path: &str,
 ) -> Result<(), LoadError> {
-    if tensors.len() > MAX_TENSORS {
-        return Err(damaged(path, format!("{} tensors, expected at most 65536", tensors.len())));
-    }
     tensors.sort_by_key(|tensor| tensor.offset);
     let mut next = data;
     let mut before = String::new();

@@ -1,4 +1,5 @@
-//! JSON files of a model folder: bounded in size, no name twice in an object.
+//! JSON files of a model folder: bounded in size, in what becomes of them in memory, and with no name
+//! twice in an object.
 
 use super::header::damaged;
 use crate::load::LoadError;
@@ -6,35 +7,61 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error, MapAccess, Visitor},
 };
+use serde_json::{Value, value::RawValue};
 use std::{collections::HashSet, fmt, fs::File, io::Read as _, marker::PhantomData, path::Path};
 
-/// The entries of an object in order. A name twice is an error: readers disagree on what counts.
-pub(super) struct Pairs<T>(pub(super) Vec<(String, T)>);
+/// Most bytes of text that become a tree of values: two bytes of it can take two hundred there.
+pub(super) const TREE: usize = 512 << 10;
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
+/// A value of any shape.
+#[derive(Default)]
+pub(super) struct Tree(pub(super) Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        if text.len() > TREE {
+            let found = text.len();
+            return Err(D::Error::custom(format!(
+                "a value of {found} bytes, at most {TREE} expected"
+            )));
+        }
+        serde_json::from_str(text).map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// The entries of an object in order, at most `MOST`. A name twice is an error: readers disagree on
+/// what counts.
+pub(super) struct Pairs<T, const MOST: usize>(pub(super) Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for Pairs<T, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(PairsVisitor(PhantomData))
     }
 }
 
-struct PairsVisitor<T>(PhantomData<T>);
+struct PairsVisitor<T, const MOST: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
-    type Value = Pairs<T>;
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for PairsVisitor<T, MOST> {
+    type Value = Pairs<T, MOST>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut pairs, mut names) = (Vec::new(), HashSet::new());
-        while let Some((name, value)) = map.next_entry::<String, T>()? {
-            if !names.insert(name.clone()) {
-                return Err(A::Error::custom(format!("the name {name:?} stands twice")));
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry::<String, T>()? {
+            if pairs.len() == MOST {
+                return Err(A::Error::custom(format!("more than {MOST} names in an object")));
             }
-            pairs.push((name, value));
+            pairs.push(pair);
         }
-        Ok(Pairs(pairs))
+        let mut names = HashSet::with_capacity(pairs.len());
+        match pairs.iter().find(|(name, _)| !names.insert(name.as_str())) {
+            Some((name, _)) => Err(A::Error::custom(format!("the name {name:?} stands twice"))),
+            None => Ok(Pairs(pairs)),
+        }
     }
 }
 
@@ -56,6 +83,10 @@ pub(super) fn read<T: DeserializeOwned>(
             read.map_err(|source| LoadError::Open { path: folder.join(name), source })?;
             if text.len() as u64 > limit {
                 return Err(damaged(name, format!("more than {limit} bytes")));
+            }
+            // Read as a structure, a list would pass for the fields in their order.
+            if text.trim_ascii_start().first().is_some_and(|&first| first != b'{') {
+                return Err(damaged(name, "an object is expected".to_owned()));
             }
             parse(&text, name).map(Some)
         }

@@ -7,10 +7,12 @@ mod config;
 mod header;
 mod json;
 mod names;
+mod settings;
 mod tokenizer;
 
 use super::{
     LoadError,
+    config::EMBEDDING,
     gguf::{Gguf, Header, TensorInfo, Value},
 };
 use config::Entries;
@@ -20,6 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use std::{collections::HashMap, fs::File, path::Path};
 
+/// Limits of files in bytes.
 const SMALL: u64 = 4 << 20;
 const TOKENIZER: u64 = 128 << 20;
 const INDEX: u64 = 32 << 20;
@@ -32,7 +35,7 @@ const INDEX_FILE: &str = "model.safetensors.index.json";
 
 #[derive(Deserialize)]
 struct Index {
-    weight_map: Pairs<String>,
+    weight_map: Pairs<String, { header::MAX_TENSORS }>,
 }
 
 /// Opens a model folder.
@@ -43,42 +46,49 @@ struct Index {
 pub(super) fn open(folder: &Path) -> Result<Gguf, LoadError> {
     let needed = |name: &str| LoadError::NotFound { path: folder.join(name) };
     let no_model = || LoadError::NotAFile { path: folder.to_path_buf() };
-    let json: Map<String, Json> = json::read(folder, "config.json", SMALL)?.ok_or_else(no_model)?;
+    let json: Map<String, Json> =
+        json::read(folder, "config.json", json::TREE as u64)?.ok_or_else(no_model)?;
     let config = config::read(&json)?;
     let document: tokenizer::Document =
         json::read(folder, tokenizer::FILE, TOKENIZER)?.ok_or_else(|| needed(tokenizer::FILE))?;
-    let settings: Map<String, Json> =
+    let settings: settings::Settings =
         json::read(folder, "tokenizer_config.json", SMALL)?.unwrap_or_default();
     let mut entries = config.entries;
     entries.extend(tokenizer::read(&document, config.bos, config.eos)?);
-    entries.extend(template(folder, &settings)?);
+    entries.extend(template(folder, settings)?);
     let weights = weights(folder, config.arch, config.tied)?;
+    check_vocab(config.vocab, &weights.tensors)?;
     let header = Header::from_parts(entries, weights.tensors)?;
     Ok(Gguf::from_parts(folder, weights.files, weights.homes, header))
 }
 
 /// The chat template: a file of its own, or a setting of the tokenizer.
-fn template(folder: &Path, settings: &Map<String, Json>) -> Result<Entries, LoadError> {
+fn template(folder: &Path, settings: settings::Settings) -> Result<Entries, LoadError> {
     let own = match json::open(folder, "chat_template.jinja")? {
         Some(file) => {
             let text = std::io::read_to_string(std::io::Read::take(file, SMALL));
             let path = folder.join("chat_template.jinja");
             Some(text.map_err(|source| LoadError::Open { path, source })?)
         }
-        None => match settings.get("chat_template") {
-            Some(Json::String(text)) => Some(text.clone()),
-            // Several by name: the one for plain conversations.
-            Some(Json::Array(all)) => {
-                let default = all.iter().find(|one| one["name"] == "default");
-                default.and_then(|one| one["template"].as_str()).map(str::to_owned)
-            }
-            _ => None,
-        },
+        None => settings.chat_template.0,
     };
     let entry = |text: String| {
         ("tokenizer.chat_template".to_owned(), Value::String(text.as_bytes().into()))
     };
     Ok(own.map(entry).into_iter().collect())
+}
+
+/// The configuration and the weights speak of one vocabulary.
+fn check_vocab(said: Option<u64>, tensors: &[TensorInfo]) -> Result<(), LoadError> {
+    let table = tensors.iter().find(|tensor| tensor.name == EMBEDDING);
+    match (said, table.map(TensorInfo::rows)) {
+        (Some(said), Some(rows)) if said != rows => Err(LoadError::KeyValue {
+            key: "vocab_size of config.json".to_owned(),
+            found: said.to_string(),
+            expected: format!("the {rows} rows of the embedding table"),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The tensors of all files under our names.

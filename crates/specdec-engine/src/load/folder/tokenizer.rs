@@ -1,7 +1,11 @@
 //! `tokenizer.json` as the metadata of a GGUF file: byte-level BPE, or `SentencePiece`'s BPE with
 //! bytes for what has no token. What a file asks for beyond these is refused, not guessed.
 
-use super::{config::Entries, header::damaged, json::Pairs};
+use super::{
+    config::Entries,
+    header::damaged,
+    json::{Pairs, Tree},
+};
 use crate::load::{LoadError, gguf::Value};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -23,11 +27,11 @@ pub(super) struct Document {
     #[serde(default)]
     added_tokens: Vec<Added>,
     #[serde(default)]
-    normalizer: Json,
+    normalizer: Tree,
     #[serde(default)]
-    pre_tokenizer: Json,
+    pre_tokenizer: Tree,
     #[serde(default)]
-    post_processor: Json,
+    post_processor: Tree,
     model: Model,
 }
 
@@ -43,7 +47,7 @@ struct Added {
 struct Model {
     #[serde(rename = "type", default)]
     kind: Option<String>,
-    vocab: Pairs<usize>,
+    vocab: Pairs<usize, MAX_IDS>,
     merges: Vec<Merge>,
     #[serde(default)]
     byte_fallback: bool,
@@ -118,7 +122,7 @@ pub(super) fn read(
     }
     set("tokens", Value::strings(tokens.iter().map(String::as_bytes)));
     set("token_type", Value::integers(&kinds));
-    let post = document.post_processor.to_string();
+    let post = document.post_processor.0.to_string();
     let named = begin.and_then(|id| tokens.get(id as usize)).filter(|name| !name.is_empty());
     let adds = named.is_some_and(|name| post.contains(&Json::from(name.as_str()).to_string()));
     set("add_bos_token", Value::Bool(adds));
@@ -188,14 +192,14 @@ fn scores(model: &Model, tokens: &[String]) -> Result<Vec<f32>, LoadError> {
 /// as `▁`.
 fn blank_first(document: &Document) -> Result<bool, LoadError> {
     let mut first = false;
-    for step in steps(&document.normalizer, "normalizers") {
+    for step in steps(&document.normalizer.0, "normalizers") {
         match kind(step) {
             "Prepend" if step["prepend"] == "▁" => first = true,
             "Replace" if step["pattern"]["String"] == " " && step["content"] == "▁" => {}
             _ => return Err(unsupported("normalizer", &step.to_string())),
         }
     }
-    for step in steps(&document.pre_tokenizer, "pretokenizers") {
+    for step in steps(&document.pre_tokenizer.0, "pretokenizers") {
         match (kind(step), step["prepend_scheme"].as_str()) {
             ("Metaspace", Some("never")) => {}
             ("Metaspace", Some("always" | "first")) => first = true,
@@ -209,12 +213,13 @@ fn blank_first(document: &Document) -> Result<bool, LoadError> {
 /// The name of the word pattern. Unicode normalisation is not done here: texts that it changes
 /// would get other ids, so only the composing one, which leaves almost all text alone, is let pass.
 fn word_pattern(document: &Document) -> Result<&'static str, LoadError> {
-    if let Some(step) = steps(&document.normalizer, "normalizers").find(|step| kind(step) != "NFC")
+    if let Some(step) =
+        steps(&document.normalizer.0, "normalizers").find(|step| kind(step) != "NFC")
     {
         return Err(unsupported("normalizer", &step.to_string()));
     }
     let (mut digits, mut pattern, mut bytes) = (false, None, false);
-    for step in steps(&document.pre_tokenizer, "pretokenizers") {
+    for step in steps(&document.pre_tokenizer.0, "pretokenizers") {
         match kind(step) {
             "Digits" if step["individual_digits"] == true => digits = true,
             "Split" => pattern = step["pattern"]["Regex"].as_str().or(Some("")),
@@ -231,7 +236,7 @@ fn word_pattern(document: &Document) -> Result<&'static str, LoadError> {
     match (known, digits, bytes) {
         (Some((_, "gpt-2")), true, true) => Ok("smollm"),
         (Some((_, name)), false, true) => Ok(name),
-        _ => Err(unsupported("pre_tokenizer", &document.pre_tokenizer.to_string())),
+        _ => Err(unsupported("pre_tokenizer", &document.pre_tokenizer.0.to_string())),
     }
 }
 
