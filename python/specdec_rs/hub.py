@@ -1,4 +1,4 @@
-"""GGUF files from a model hub, through `huggingface_hub` (its cache, login and offline switch)."""
+"""What a hub id names, through `huggingface_hub`: its cache, its login, its offline switch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from specdec_rs.errors import DownloadError, ModelNotFoundError
 
 __all__ = ["from_hub"]
 
+# What the engine reads of a folder.
+_FOLDER = ["*.json", "*.safetensors", "chat_template.jinja"]
+
 
 def from_hub(model: str, revision: str | None = None) -> Path:
-    """The GGUF file that a hub id names, downloaded into the hub's own cache if need be.
+    """What a hub id names, downloaded into the hub's own cache if need be.
+
+    It is the repository's GGUF file, or, where it has none, its folder of safetensors.
 
     Args:
         model: `owner/repository`, or with `:FILE` or `:QUANTISATION` where it holds several.
@@ -30,7 +35,11 @@ def from_hub(model: str, revision: str | None = None) -> Path:
     repository, _, wanted = model.partition(":")
     try:
         names = _names(repository, revision)
-        name = _pick(model, names, wanted)
+        if "config.json" in names and not wanted and not _ggufs(names):
+            return Path(
+                hub.snapshot_download(repository, revision=revision, allow_patterns=_FOLDER)
+            )
+        name = _pick(model, _ggufs(names), wanted)
         return Path(hub.hf_hub_download(repository, name, revision=revision))
     except ModelNotFoundError:
         raise
@@ -41,15 +50,17 @@ def from_hub(model: str, revision: str | None = None) -> Path:
 
 
 def _names(repository: str, revision: str | None) -> list[str]:
-    """The repository's GGUF files: as the hub lists them, offline as the hub's cache holds them."""
+    """The repository's files: as the hub lists them, offline as the hub's cache holds them."""
     import huggingface_hub as hub  # noqa: PLC0415 - an optional package
     from huggingface_hub import constants  # noqa: PLC0415
 
     if constants.HF_HUB_OFFLINE:
         folder = Path(hub.snapshot_download(repository, revision=revision, local_files_only=True))
-        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
-    else:
-        names = hub.HfApi().list_repo_files(repository, revision=revision)
+        return [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+    return hub.HfApi().list_repo_files(repository, revision=revision)
+
+
+def _ggufs(names: list[str]) -> list[str]:
     return sorted(name for name in names if name.lower().endswith(".gguf"))
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from specdec_rs import _checks as check
 from specdec_rs._parameters import Check, Parameters, integer, number, optional
-from specdec_rs.errors import NotSupportedYetError
 
 __all__ = ["SamplingParams"]
 
 # OpenAI's limit, which the engine keeps.
 MAX_LOGPROBS = 20
+# The engine's own limit: all stop strings are looked for at every token.
+MAX_STOP_BYTES = 1 << 16
 # Each answer is a request of its own in the engine's queue.
 MAX_ANSWERS = 1024
 
@@ -36,8 +37,9 @@ class SamplingParams(Parameters):
             without speculation. None: different at every call.
         max_tokens: most tokens to generate; None is the rest of the context. (vLLM's default of
             16 surprises newcomers; here it is 256.)
-        min_tokens: no end token and no `stop_token_ids` before this many tokens.
-        stop: strings that end the text; they are not part of it.
+        min_tokens: no end token, no `stop_token_ids` and no end of a `stop` string within this
+            many tokens.
+        stop: strings that end the text; they are not part of it. At most 65,536 bytes together.
         stop_token_ids: token ids that end the text.
         ignore_eos: go on past the model's end token.
         include_stop_str_in_output: leave the stop string (or the text of the stop token) at the end
@@ -50,7 +52,8 @@ class SamplingParams(Parameters):
         allowed_token_ids: only these tokens can be generated.
         bad_words: words that are never generated, at the beginning of a word or within one.
         logprobs: report the log-probability of each token and of this many most likely ones, at
-            most 20 (raw log-softmax of the model, before temperature and filters).
+            most 20 (raw log-softmax of the model, before temperature and filters). vLLM's -1, the
+            whole vocabulary, is refused: for each token it would be tens of megabytes.
         prompt_logprobs: the same for the prompt's tokens; the first has none.
         prediction: text that the answer will resemble: prompt lookup looks there too. No change of
             law; without prompt lookup, no effect.
@@ -85,9 +88,6 @@ class SamplingParams(Parameters):
             raise check.wrong(
                 "min_tokens", self.min_tokens, f"at most max_tokens={self.max_tokens}"
             )
-        for name in ("logprobs", "prompt_logprobs"):
-            if getattr(self, name) == -1:
-                raise NotSupportedYetError(name, -1, "ask for a number of most likely tokens")
 
     @property
     def greedy(self) -> bool:
@@ -111,6 +111,24 @@ def _logit_bias(name: str, value: object) -> dict[int, float]:
     }
 
 
+def _stop(name: str, value: object) -> tuple[str, ...]:
+    stops = check.strings(name, value)
+    if sum(len(stop.encode()) for stop in stops) > MAX_STOP_BYTES:
+        raise check.wrong(name, value, f"at most {MAX_STOP_BYTES} bytes of text together")
+    return stops
+
+
+def _logprobs(name: str, value: object) -> int:
+    if value == -1:
+        raise check.wrong(
+            name,
+            value,
+            f"a number of likeliest tokens, at most {MAX_LOGPROBS}: the law of the "
+            "whole vocabulary at every token would fill the memory",
+        )
+    return check.integer(name, value, 0, MAX_LOGPROBS)
+
+
 _CHECKS: dict[str, Check] = {
     "n": integer(1, MAX_ANSWERS),
     "temperature": number(0),
@@ -120,7 +138,7 @@ _CHECKS: dict[str, Check] = {
     "seed": optional(integer(0, check.U64_MAX)),
     "max_tokens": optional(integer(1, check.U32_MAX)),
     "min_tokens": integer(0, check.U32_MAX),
-    "stop": optional(check.strings),
+    "stop": optional(_stop),
     "stop_token_ids": optional(check.token_ids),
     "ignore_eos": check.flag,
     "include_stop_str_in_output": check.flag,
@@ -131,7 +149,7 @@ _CHECKS: dict[str, Check] = {
     "logit_bias": optional(_logit_bias),
     "allowed_token_ids": optional(check.token_ids),
     "bad_words": optional(check.strings),
-    "logprobs": optional(integer(-1, MAX_LOGPROBS)),
-    "prompt_logprobs": optional(integer(-1, MAX_LOGPROBS)),
+    "logprobs": optional(_logprobs),
+    "prompt_logprobs": optional(_logprobs),
     "prediction": optional(check.text),
 }

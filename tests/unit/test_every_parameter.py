@@ -41,7 +41,7 @@ VALUES: dict[str, Any] = {
 # What gives a parameter something to act on.
 BESIDE: dict[str, dict[str, Any]] = {
     "temperature": {"seed": 9},
-    "min_tokens": {"stop_token_ids": list(range(3, 200))},
+    "min_tokens": {"stop_token_ids": list(range(3, 200)), "stop": ["e", "a"]},
     "include_stop_str_in_output": {"stop": ["e", "a", "t"]},
     "skip_special_tokens": {"allowed_token_ids": [0, 1, 2, 70], "ignore_eos": True},
     "ignore_eos": {"logit_bias": {0: 6.0}},

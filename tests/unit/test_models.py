@@ -131,6 +131,19 @@ def test_a_hub_id_with_a_file(hub: Path, wanted: str, content: str) -> None:
     assert Path(resolve_apart(f"owner/repo:{wanted}")).read_text() == content
 
 
+def test_a_hub_id_of_a_folder(hub: Path) -> None:
+    repository = hub / "hub" / "models--owner--folder"
+    snapshot = repository / "snapshots" / ("d" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("d" * 40)
+    assert resolve_apart("owner/folder") == str(snapshot)
+    assert resolve_apart("owner/folder:Q4_K_M").startswith(
+        "ModelNotFoundError 'owner/folder:Q4_K_M' fits 0 GGUF files"
+    )
+
+
 def test_a_hub_id_with_several_files_names_them(hub: Path) -> None:
     answer = resolve_apart("owner/repo")
     assert answer.startswith("ModelNotFoundError 'owner/repo' fits 2 GGUF files")

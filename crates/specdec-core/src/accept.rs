@@ -17,6 +17,8 @@ pub struct Limits {
     pub stop_token_ids: Vec<TokenId>,
     /// Texts that end the request; empty ones never match.
     pub stop: Vec<String>,
+    /// First tokens with which no stop text can end. (Which tokens they may be is for the law.)
+    pub min_tokens: usize,
     /// Whether the text of what ended the request, stop text or end token, is part of the output.
     pub include_stop: bool,
 }
@@ -151,6 +153,9 @@ impl Acceptor {
     fn append(&mut self, piece: &str) {
         let old = self.text.len();
         self.text.push_str(piece);
+        if self.token_ids.len() <= self.limits.min_tokens {
+            return;
+        }
         if let Some((start, stop)) = first_stop(&self.text, old, &self.limits.stop) {
             let stop = stop.to_owned();
             let kept = if self.limits.include_stop { stop.len() } else { 0 };

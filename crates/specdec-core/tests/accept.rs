@@ -131,6 +131,26 @@ fn a_stop_on_the_last_token_is_a_stop() {
 }
 
 #[test]
+fn no_stop_text_ends_with_the_first_tokens() {
+    for (min_tokens, text) in [(1, "ab"), (2, "ab.c"), (3, "ab.c")] {
+        let mut acceptor = Acceptor::new(Limits { min_tokens, ..limits(&["."]) });
+        let streamed = feed(&mut acceptor, &["a", "b.", "c", "."]).concat();
+        assert_eq!((acceptor.text(), streamed.as_str()), (text, text), "{min_tokens}");
+        assert_eq!(acceptor.finished().cloned(), Some(text_stop(".")));
+    }
+    // One that begins with them and ends behind them counts, and was held back.
+    let mut acceptor = Acceptor::new(Limits { min_tokens: 2, ..limits(&["END"]) });
+    let streamed = feed(&mut acceptor, &["END a", "bE", "ND", "c"]);
+    assert_eq!(streamed, ["END a", "b", ""]);
+    assert_eq!(acceptor.finished().cloned(), Some(text_stop("END")));
+    // Not all of them were said: the decoder's tail ends nothing either.
+    let mut acceptor = Acceptor::new(Limits { min_tokens: 2, max_tokens: 2, ..limits(&["b"]) });
+    feed(&mut acceptor, &["a", "a"]);
+    acceptor.flush("b");
+    assert_eq!(acceptor.text(), "aab");
+}
+
+#[test]
 fn the_decoders_tail_is_part_of_the_text() {
     let mut acceptor = Acceptor::new(Limits { max_tokens: 1, ..limits(&["b\u{fffd}"]) });
     acceptor.accept(0, "ab");

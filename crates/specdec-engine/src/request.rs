@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Most alternatives that a request may ask log-probabilities of (as in the `OpenAI` API).
 pub const MAX_LOGPROBS: usize = 20;
 
+/// Most bytes of a request's stop texts together: all of them are looked for at every token.
+pub const MAX_STOP_BYTES: usize = 1 << 16;
+
 /// How to sample one answer.
 #[derive(Clone, Debug)]
 pub struct SamplingParams {
@@ -75,6 +78,11 @@ impl SamplingParams {
         }
         if self.stop.iter().any(String::is_empty) {
             return refuse("stop", "an empty string".to_owned(), "non-empty strings");
+        }
+        let stop_bytes: usize = self.stop.iter().map(String::len).sum();
+        if stop_bytes > MAX_STOP_BYTES {
+            let expected = format!("at most {MAX_STOP_BYTES} together");
+            return refuse("stop", format!("{stop_bytes} bytes of text"), &expected);
         }
         if let Some(&id) = self.stop_token_ids.iter().find(|&&id| id as usize >= vocab) {
             return refuse("stop_token_ids", id.to_string(), "ids inside the vocabulary");

@@ -86,6 +86,7 @@ impl Sequence {
             eos_token_ids: tokenizer.end_ids().to_vec(),
             ignore_eos: spec.params.ignore_eos,
             stop: spec.params.stop.clone(),
+            min_tokens: spec.params.sampling.min_tokens,
             include_stop: spec.params.include_stop_str_in_output,
             context_left: spec.context - prompt.len(),
         };

@@ -129,6 +129,7 @@ fn bad_requests_are_refused_with_their_reason() {
     };
     assert_eq!(refused(|params| params.max_tokens = 0), "max_tokens");
     assert_eq!(refused(|params| params.stop = vec![String::new()]), "stop");
+    assert_eq!(refused(|params| params.stop = vec!["x".repeat(33_000); 2]), "stop");
     assert_eq!(refused(|params| params.stop_token_ids = vec![u32::MAX]), "stop_token_ids");
     assert_eq!(refused(|params| params.logprobs = Some(21)), "logprobs");
 }
