@@ -248,11 +248,9 @@ pub fn tokenizer(model: &TinyModel) -> Value {
     let vocabulary = Vocabulary::new(model.arch, model.vocab);
     let ids = vocabulary.tokens.iter().enumerate();
     let special = |token: &str| SPECIALS.contains(&token);
-    let vocab: Map<String, Value> = ids
-        .clone()
-        .filter(|(_, token)| !special(token))
-        .map(|(id, token)| (token.clone(), json!(id)))
-        .collect();
+    // The tokenizers library takes the id of an added token from here if it is not the next free one.
+    let vocab: Map<String, Value> =
+        ids.clone().map(|(id, token)| (token.clone(), json!(id))).collect();
     let added: Vec<Value> = ids
         .filter(|(_, token)| special(token))
         .map(|(id, token)| {

@@ -275,6 +275,8 @@ fn tokenizers(parts: &Parts, cases: &mut Vec<Hostile>) {
     push("/model/vocab", json!({ "a": 0.5 }), "Json");
     push("/added_tokens", json!([{ "id": u64::MAX, "content": "x", "special": true }]), "Json");
     push("/added_tokens", json!([{ "id": 5, "content": "x", "special": true }]), "Json");
+    // Not the next free id: others would give it that one.
+    push("/added_tokens", json!([{ "id": 999, "content": "x", "special": true }]), "Json");
     push("/added_tokens", json!([{ "content": "x" }]), "Json");
     push("/added_tokens", json!({}), "Json");
     push("/normalizer", json!({ "type": "Lowercase" }), "Unsupported");

@@ -9,6 +9,7 @@ use super::{
 use crate::load::{LoadError, gguf::Value};
 use serde::Deserialize;
 use serde_json::Value as Json;
+use std::collections::HashMap;
 
 pub(super) const FILE: &str = "tokenizer.json";
 
@@ -141,6 +142,7 @@ fn unsupported(field: &str, found: &str) -> LoadError {
 
 /// Texts and kinds by id; ids that nobody has are unused.
 fn tokens(document: &Document) -> Result<(Vec<String>, Vec<i64>), LoadError> {
+    check_added(document)?;
     let vocab = document.model.vocab.0.iter().map(|(text, id)| (*id, text, NORMAL));
     let added = document.added_tokens.iter().map(|token| {
         (token.id, &token.content, if token.special { CONTROL } else { USER_DEFINED })
@@ -163,6 +165,24 @@ fn tokens(document: &Document) -> Result<(Vec<String>, Vec<i64>), LoadError> {
     Ok((texts, kinds))
 }
 
+/// The tokenizers library passes over the id of an added token: it has that of its text in the
+/// vocabulary, or the next free one behind it. A file that says otherwise would get other ids there.
+fn check_added(document: &Document) -> Result<(), LoadError> {
+    let vocab = &document.model.vocab.0;
+    let ids: HashMap<&str, usize> = vocab.iter().map(|(text, id)| (text.as_str(), *id)).collect();
+    let mut next = vocab.len();
+    for token in &document.added_tokens {
+        let id = *ids.get(token.content.as_str()).unwrap_or(&next);
+        if token.id != id {
+            let reason =
+                format!("the added token {:?} has the id {}, not {id}", token.content, token.id);
+            return Err(damaged(FILE, reason));
+        }
+        next = next.max(id + 1);
+    }
+    Ok(())
+}
+
 fn merges(model: &Model) -> Result<Vec<String>, LoadError> {
     let text = |(rank, merge): (usize, &Merge)| match merge.sides() {
         Some((left, right)) => Ok(format!("{left} {right}")),
@@ -173,7 +193,7 @@ fn merges(model: &Model) -> Result<Vec<String>, LoadError> {
 
 /// The rank of the first merge that makes a token, as a score: higher is earlier.
 fn scores(model: &Model, tokens: &[String]) -> Result<Vec<f32>, LoadError> {
-    let ids: std::collections::HashMap<&str, usize> =
+    let ids: HashMap<&str, usize> =
         tokens.iter().enumerate().map(|(id, token)| (token.as_str(), id)).collect();
     let mut scores = vec![-1e9; tokens.len()];
     let mut product = String::new();
