@@ -102,6 +102,7 @@ class Answer:
             finished=True,
             metrics=self._metrics(ends),
             prompt_logprobs=heard,
+            num_cached_tokens=ends[0]["num_cached_tokens"],
         )
 
     def _metrics(self, ends: list[_End]) -> RequestMetrics:
@@ -114,6 +115,7 @@ class Answer:
             generation_time_ms=time * 1e3,
             mean_itl_ms=time * 1e3 / after_first if after_first else None,
             tokens_per_second=after_first / time if after_first and time else None,
+            num_preemptions=sum(end["num_preemptions"] for end in ends),
             speculative_decoding=merged(stats) if self._speculative else None,
         )
 

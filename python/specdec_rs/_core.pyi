@@ -59,6 +59,8 @@ class _End(TypedDict):
     queue_time: float
     time_to_first_token: float
     generation_time: float
+    num_cached_tokens: int
+    num_preemptions: int
     prompt_logprobs: list[_Logprobs]
     speculation: _SpecStats
 
@@ -76,6 +78,9 @@ class _Metrics(TypedDict):
 
     num_steps: int
     num_draft_failures: int
+    num_preemptions: int
+    prefix_cache_queries: int
+    prefix_cache_hits: int
     draft_time: float
     forward_time: float
     verify_time: float
@@ -177,6 +182,7 @@ class Engine:
         max_queued: int = 4096,
         level: str | None = None,
         quantization: str | None = None,
+        enable_prefix_caching: bool = True,
     ) -> Engine:
         """Load a GGUF file, and its draft model's.
 

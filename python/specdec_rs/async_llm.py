@@ -39,6 +39,7 @@ class LLMOptions(TypedDict, total=False):
     max_queued_requests: int
     seed: int
     num_threads: int | None
+    enable_prefix_caching: bool
     memory_budget: int | None
     speculative_config: Literal["auto"] | Mapping[str, object] | SpeculativeConfig | None
     chat_template: str | None

@@ -53,6 +53,8 @@ class LLM:
         seed: for requests without a seed of their own. Does not make their text reproducible;
             `SamplingParams.seed` does.
         num_threads: threads of a step; None: what the machine and its limits allow.
+        enable_prefix_caching: keep the cache of texts while there is room, for later requests that
+            begin alike; never changes the text.
         memory_budget: None: what the model and its cache take.
         speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or
             `SpeculativeConfig`; `{"method": "draft_model", "model": NAME}` drafts with a second
@@ -80,6 +82,7 @@ class LLM:
         max_queued_requests: int = 4096,
         seed: int = 0,
         num_threads: int | None = None,
+        enable_prefix_caching: bool = True,
         memory_budget: int | None = None,
         speculative_config: Literal["auto"]
         | Mapping[str, object]
@@ -105,6 +108,7 @@ class LLM:
         max_queued = check.integer("max_queued_requests", max_queued_requests, 0, check.U32_MAX)
         num_threads = _count("num_threads", num_threads, 1)
         seed = check.integer("seed", seed, 0, check.U64_MAX)
+        enable_prefix_caching = check.flag("enable_prefix_caching", enable_prefix_caching)
         from specdec_rs.models import resolve  # noqa: PLC0415 - brings what downloads need
 
         path = resolve(model, revision=revision, progress=to_stderr())
@@ -122,6 +126,7 @@ class LLM:
                     draft_model=draft_path,
                     max_queued=max_queued,
                     quantization=quantization,
+                    enable_prefix_caching=enable_prefix_caching,
                     chat_template=chat_template,
                     progress=lambda done, total: progress.update(
                         done, total, f"loading {path.name}"

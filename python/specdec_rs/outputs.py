@@ -94,6 +94,8 @@ class RequestMetrics:
         mean_itl_ms: generation time per token after the first. Tokens accepted in one step
             share a moment, so single gaps mean nothing; None below two tokens.
         tokens_per_second: tokens after the first over the generation time; None below two tokens.
+        num_preemptions: how often its answers gave their place in the cache to older requests and
+            were read anew; more than a few say that the cache is too small for so many at once.
         speculative_decoding: None when speculation was off.
     """
 
@@ -102,6 +104,7 @@ class RequestMetrics:
     generation_time_ms: float
     mean_itl_ms: float | None
     tokens_per_second: float | None
+    num_preemptions: int = 0
     speculative_decoding: SpeculativeDecodingStats | None = None
 
 
@@ -142,6 +145,8 @@ class RequestOutput:
         finished: whether every answer came to its end.
         metrics: times and speculation; nothing yet while the request is unfinished.
         prompt_logprobs: None unless asked for.
+        num_cached_tokens: tokens of the prompt that needed no computation, because an earlier
+            request began alike; None while the request is unfinished.
     """
 
     request_id: str
@@ -151,6 +156,7 @@ class RequestOutput:
     finished: bool
     metrics: RequestMetrics
     prompt_logprobs: list[dict[int, Logprob] | None] | None = None
+    num_cached_tokens: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain dicts and lists, ready for `json.dumps`."""
@@ -183,6 +189,9 @@ class EngineMetrics:
     Attributes:
         num_steps: steps; each is one forward pass for all running requests.
         num_draft_failures: steps that went on without drafts because a drafter failed.
+        num_preemptions: how often an answer gave its place in the cache to older requests.
+        prefix_cache_queries: tokens of the prompts that have begun to run.
+        prefix_cache_hits: those of them that needed no computation.
         draft_time: seconds spent proposing.
         forward_time: seconds spent in forward passes.
         verify_time: seconds spent on laws, verification and text.
@@ -197,6 +206,9 @@ class EngineMetrics:
 
     num_steps: int
     num_draft_failures: int
+    num_preemptions: int
+    prefix_cache_queries: int
+    prefix_cache_hits: int
     draft_time: float
     forward_time: float
     verify_time: float

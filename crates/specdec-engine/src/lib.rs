@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod model;
 pub mod open;
 pub mod ops;
+mod prefix;
 pub mod request;
 pub mod scheduler;
 pub mod sequence;

@@ -1,5 +1,6 @@
 //! Where the engine's time goes: by phase, and by the number of rows of a pass.
 
+use crate::sequence::Sequence;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,12 @@ pub struct EngineMetrics {
     pub draft: Duration,
     /// Steps that went on without a drafter because it failed.
     pub draft_failures: u64,
+    /// How often a sequence gave its place in the cache to older ones.
+    pub preemptions: u64,
+    /// Tokens of prompts that have begun to run.
+    pub prefix_cache_queries: u64,
+    /// Those of them that needed no pass.
+    pub prefix_cache_hits: u64,
     /// Time spent in forward passes.
     pub forward: Duration,
     /// Time spent on laws, verification, text.
@@ -24,6 +31,22 @@ pub struct EngineMetrics {
 }
 
 impl EngineMetrics {
+    /// A sequence joins the running ones for the first time.
+    pub(crate) fn count_prompt(&mut self, seq: &Sequence) {
+        if seq.num_preemptions == 0 {
+            self.prefix_cache_queries += seq.prompt_len() as u64;
+        }
+    }
+
+    /// `found` tokens of a sequence needed no pass. What a sequence read before it gave way is no
+    /// gain when it comes back.
+    pub(crate) fn count_cached(&mut self, seq: &mut Sequence, found: usize) {
+        if seq.num_preemptions == 0 {
+            seq.num_cached_tokens += found;
+            self.prefix_cache_hits += found as u64;
+        }
+    }
+
     /// Adds a step of `rows` rows; `at` are the borders of its four phases.
     pub(crate) fn record(&mut self, rows: usize, at: [Instant; 5]) {
         self.steps += 1;

@@ -40,6 +40,8 @@ pub struct EngineOptions {
     pub level: Option<Level>,
     /// Storage type of keys and values.
     pub kv_type: KvType,
+    /// Whether keys and values of texts are kept for later requests that begin alike.
+    pub enable_prefix_caching: bool,
     /// Seeds requests without a seed.
     pub seed: u64,
     /// How to draft; `None` decodes plainly.
@@ -65,6 +67,7 @@ impl EngineOptions {
             num_threads: None,
             level: None,
             kv_type: KvType::F16,
+            enable_prefix_caching: true,
             seed: 0,
             speculation: None,
             chat_template: None,
@@ -183,7 +186,8 @@ fn target(
     let sizes = options.sizes(&config, context);
     let mut weights = Weights::new(file, progress).quantised_to(options.quantization);
     let ops = CpuOps::load(Arc::clone(cpu), &config, &mut weights, sizes)?;
-    Ok((Decoder::new(Box::new(ops), options.captures.clone())?, context))
+    let decoder = Decoder::new(Box::new(ops), options.captures.clone())?;
+    Ok((decoder.limited(sizes.pages, options.enable_prefix_caching), context))
 }
 
 /// A draft model's file, checked as far as that goes without its weights.
@@ -217,6 +221,7 @@ impl<'a> Draft<'a> {
         let mut weights =
             Weights::new(&self.file, progress).quantised_to(self.speculation.quantization);
         let ops = CpuOps::load(Arc::clone(cpu), &self.config, &mut weights, sizes)?;
+        let pages = sizes.pages;
         let sizes = ModelDrafterSizes {
             context,
             vocab: self.vocab,
@@ -225,7 +230,9 @@ impl<'a> Draft<'a> {
             branching: self.speculation.branching_factor,
             draws: self.speculation.draws,
         };
-        Ok(ModelDrafter::new(Decoder::new(Box::new(ops), Vec::new())?, sizes))
+        let decoder = Decoder::new(Box::new(ops), Vec::new())?;
+        let decoder = decoder.limited(pages, options.enable_prefix_caching);
+        Ok(ModelDrafter::new(decoder, sizes))
     }
 }
 

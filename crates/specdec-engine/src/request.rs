@@ -129,8 +129,12 @@ pub struct Completion {
 pub struct RequestMetrics {
     /// Tokens of the prompt.
     pub num_prompt_tokens: usize,
+    /// Those of them that needed no pass: earlier requests had left their keys and values.
+    pub num_cached_tokens: usize,
     /// Tokens generated.
     pub num_generation_tokens: usize,
+    /// How often the request gave its place in the cache to older ones and was read anew.
+    pub num_preemptions: usize,
     /// From arrival to the first step.
     pub queue_time: Duration,
     /// From arrival to the first token.

@@ -1,5 +1,10 @@
-//! Who runs: sequences wait in order of arrival, join at a step border when a place and their pages
-//! are free, and leave at a step border.
+//! Who runs: sequences wait in order of arrival, join at a step border when there is a place and room
+//! in the cache for what they need now, and leave at a step border.
+//!
+//! A text grows, so the cache can become too small for all who run. Then the youngest gives its pages
+//! back and waits again, first in line, with all that it has said; later that is read anew, and the
+//! answer goes on where it stood. The oldest never gives way, so there is always progress; its
+//! longest text fits, or it would not have been let in.
 
 use crate::cache::{PAGE, pages_for};
 use crate::error::EngineError;
@@ -85,13 +90,13 @@ impl Scheduler {
     pub fn cancel(&mut self, id: u64) {
         self.waiting.retain(|seq| seq.id != id);
         if let Some(at) = self.running.iter().position(|seq| seq.id == id) {
-            let seq = self.running.remove(at);
-            self.release(seq);
+            let mut seq = self.running.remove(at);
+            self.release(&mut seq);
         }
     }
 
     /// Gives back all that a sequence holds.
-    fn release(&mut self, mut seq: Sequence) {
+    fn release(&mut self, seq: &mut Sequence) {
         self.decoder.release(&mut seq.cache);
         if let Some(drafter) = &mut self.drafter {
             drafter.release(seq.id);
@@ -103,14 +108,19 @@ impl Scheduler {
         self.waiting.is_empty() && self.running.is_empty()
     }
 
-    /// Lets waiting sequences join and steps all running ones once.
+    /// Lets sequences join and give way, and steps all running ones once.
     ///
     /// # Errors
     /// A fault of the device; the scheduler must not be used afterwards.
     pub fn step(&mut self) -> Result<Vec<Update>, EngineError> {
-        self.admit();
+        self.make_room();
+        let mut updates = self.admit();
         if self.running.is_empty() {
-            return Ok(Vec::new());
+            return Ok(updates);
+        }
+        for seq in &mut self.running {
+            let found = read_ahead(&mut self.decoder, seq);
+            self.metrics.count_cached(seq, found);
         }
         let progress = step(
             &mut self.decoder,
@@ -120,7 +130,6 @@ impl Scheduler {
             &mut self.scratch,
             &mut self.metrics,
         )?;
-        let mut updates = Vec::with_capacity(progress.len());
         let mut going = Vec::with_capacity(self.running.len());
         for (mut seq, progress) in std::mem::take(&mut self.running).into_iter().zip(progress) {
             let chunk = seq.take_chunk();
@@ -132,7 +141,7 @@ impl Scheduler {
             let (id, ended) = (seq.id, end.is_some());
             updates.push(Update { id, chunk, end });
             if ended {
-                self.release(seq);
+                self.release(&mut seq);
             } else {
                 going.push(seq);
             }
@@ -141,25 +150,65 @@ impl Scheduler {
         Ok(updates)
     }
 
-    /// A sequence joins only when the pages of its longest answer and its widest tree are free of
-    /// everybody else's claims, so a running sequence never meets a full cache.
-    fn admit(&mut self) {
-        while self.running.len() < self.max_num_seqs {
-            let claimed: usize = self.running.iter().map(claim).sum();
-            let free = self.decoder.pages().total() - claimed;
-            match self.waiting.front() {
-                Some(next) if claim(next) <= free => {}
-                _ => return,
+    /// Sets the youngest aside until the others have room.
+    fn make_room(&mut self) {
+        while self.running.len() > 1 && self.wanted() > self.decoder.pages().free() {
+            if let Some(mut seq) = self.running.pop() {
+                seq.num_preemptions += 1;
+                self.metrics.preemptions += 1;
+                self.release(&mut seq);
+                self.waiting.push_front(seq);
             }
-            self.running.extend(self.waiting.pop_front());
         }
+    }
+
+    /// Pages that the running sequences lack for what they know and their trees.
+    fn wanted(&self) -> usize {
+        self.running.iter().map(lacks).sum()
+    }
+
+    /// Lets waiting sequences join while there is room for what they know and their trees. The end of
+    /// those whose longest answer no cache could hold.
+    fn admit(&mut self) -> Vec<Update> {
+        let mut refused = Vec::new();
+        while self.running.len() < self.max_num_seqs
+            && let Some(mut seq) = self.waiting.pop_front()
+        {
+            let (needed, total) = (needs(&seq, seq.longest()), self.decoder.pages().total());
+            if needed > total {
+                let end = Some(Err(EngineError::CacheFull { needed, free: total }));
+                refused.push(Update { id: seq.id, chunk: Chunk::default(), end });
+                continue;
+            }
+            let found = read_ahead(&mut self.decoder, &mut seq);
+            if self.wanted() + lacks(&seq) > self.decoder.pages().free() {
+                self.decoder.release(&mut seq.cache);
+                self.waiting.push_front(seq);
+                break;
+            }
+            self.metrics.count_prompt(&seq);
+            self.metrics.count_cached(&mut seq, found);
+            self.running.push(seq);
+        }
+        refused
     }
 }
 
-/// Pages that a sequence may need at once: its longest text, and a tree behind it.
-pub(crate) fn claim(seq: &Sequence) -> usize {
-    let nodes = seq.budget.map_or(0, |budget| budget.nodes);
-    pages_for(seq.longest() + nodes)
+/// Skips what a sequence would read although the cache knows it by now: the text of an earlier
+/// request, or of one that reads the same just before it. Returns how many tokens.
+fn read_ahead(decoder: &mut Decoder, seq: &mut Sequence) -> usize {
+    let reads = seq.missing().len() > 1 && !seq.reads_aloud();
+    if reads { decoder.reuse(&mut seq.cache, &seq.tokens) } else { 0 }
+}
+
+/// Pages that a sequence lacks for what it knows and its tree.
+fn lacks(seq: &Sequence) -> usize {
+    needs(seq, seq.tokens.len()) - seq.cache.pages().len()
+}
+
+/// Pages for `positions` positions of a sequence and its widest tree.
+fn needs(seq: &Sequence, positions: usize) -> usize {
+    pages_for(positions + seq.budget.map_or(0, |budget| budget.nodes))
 }
 
 /// Pages for `seqs` sequences of `context` positions with `nodes` tree nodes each.

@@ -65,6 +65,10 @@ pub struct Sequence {
     pub(crate) key: Key,
     pub(crate) method: Method,
     pub(crate) budget: Option<Budget>,
+    /// How often it gave way to older ones.
+    pub(crate) num_preemptions: usize,
+    /// Tokens of the prompt that needed no pass, because their pages were known.
+    pub(crate) num_cached_tokens: usize,
     stats: SpecStats,
     prompt_len: usize,
     context: usize,
@@ -102,6 +106,8 @@ impl Sequence {
             key: spec.key,
             method: spec.method,
             budget: spec.budget,
+            num_preemptions: 0,
+            num_cached_tokens: 0,
             stats: SpecStats::new(nodes, true),
             context: spec.context,
             acceptor: Acceptor::new(limits),
@@ -132,6 +138,16 @@ impl Sequence {
     /// What the processors know of it.
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// How often it gave way to older sequences.
+    pub fn num_preemptions(&self) -> usize {
+        self.num_preemptions
+    }
+
+    /// Tokens of the prompt.
+    pub(crate) fn prompt_len(&self) -> usize {
+        self.prompt_len
     }
 
     /// The answer so far.
@@ -205,7 +221,7 @@ impl Sequence {
 
     /// Whether the logits of the rows of its prompt are wanted.
     pub(crate) fn reads_aloud(&self) -> bool {
-        self.params.prompt_logprobs.is_some() && self.cache.len() < self.prompt_len
+        self.params.prompt_logprobs.is_some() && self.prompt_logprobs.len() + 1 < self.prompt_len
     }
 
     /// Takes the logits after the known token at `position`, for the log-probability of the token
@@ -241,7 +257,9 @@ impl Sequence {
         let first = self.first_token.unwrap_or(now);
         let metrics = RequestMetrics {
             num_prompt_tokens: self.prompt_len,
+            num_cached_tokens: self.num_cached_tokens,
             num_generation_tokens: self.output().len(),
+            num_preemptions: self.num_preemptions,
             queue_time: self.started.unwrap_or(now) - self.arrival,
             time_to_first_token: first - self.arrival,
             generation_time: now - first,

@@ -98,6 +98,7 @@ pub fn step(
     let verified = Instant::now();
     for ((seq, share), keep) in sequences.iter_mut().zip(&shares).zip(&paths) {
         decoder.commit(&mut seq.cache, keep)?;
+        decoder.publish(&mut seq.cache, &seq.tokens);
         if let Some(drafter) = drafter.as_deref_mut()
             && seq.budget.is_some()
             && drafter.commit(seq.id, &share.accepted(keep)).is_err()

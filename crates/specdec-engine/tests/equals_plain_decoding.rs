@@ -3,14 +3,12 @@
 
 mod runs;
 
+use runs::sources::Source;
 use runs::{Answer, Ask, Runner, drafting, greedy, open, run, seeded, tokens};
-use specdec_core::{Budget, Drafter, Ngram};
-use specdec_engine::draft::{ModelDrafter, ModelDrafterSizes};
+use specdec_core::{Budget, Drafter};
 use specdec_engine::load::tokenizer::Tokenizer;
 use specdec_engine::request::SamplingParams;
 use specdec_testkit::gguf::TinyModel;
-use specdec_testkit::scripted::{Scripted, Scripts};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 const NEW_TOKENS: usize = 40;
@@ -22,66 +20,6 @@ fn prompts(vocab: usize) -> Vec<Vec<u32>> {
         (0..n).map(|i| part[i % period]).collect::<Vec<u32>>()
     };
     vec![tokens(11, 1, vocab), cycle(12, 5, 37), tokens(13, 66, vocab), cycle(14, 9, 90)]
-}
-
-/// Where drafts come from; `plain` is the answer that the scripted drafter knows.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    NgramChain,
-    NgramTree,
-    ScriptedChain,
-    ScriptedTree,
-    ModelChain,
-    ModelTree,
-}
-
-impl Source {
-    const ALL: [Self; 6] = [
-        Self::NgramChain,
-        Self::NgramTree,
-        Self::ScriptedChain,
-        Self::ScriptedTree,
-        Self::ModelChain,
-        Self::ModelTree,
-    ];
-
-    /// What drafts for request `id` alone.
-    fn own(self, id: u64, plain: &[u32], vocab: usize, salt: u64) -> Option<Box<dyn Drafter>> {
-        let script = |branching| {
-            let script = Scripted::new(plain.to_vec(), vocab, branching, salt);
-            Box::new(Scripts(HashMap::from([(id, script)]))) as Box<dyn Drafter>
-        };
-        match self {
-            Self::NgramChain => Some(Box::new(Ngram::new(1, 3, 1).unwrap())),
-            Self::NgramTree => Some(Box::new(Ngram::new(1, 3, 3).unwrap())),
-            Self::ScriptedChain => Some(script(1)),
-            Self::ScriptedTree => Some(script(3)),
-            Self::ModelChain | Self::ModelTree => None,
-        }
-    }
-
-    /// What drafts for all requests: the model with half of its layers.
-    fn shared(self, target: &TinyModel, prefill_rows: usize) -> Option<Box<dyn Drafter>> {
-        let branching = match self {
-            Self::ModelChain => 1,
-            Self::ModelTree => 3,
-            _ => return None,
-        };
-        let draft = TinyModel { layers: target.layers / 2, ..target.clone() };
-        let (decoder, _) = open(&draft.temp_file(), |options| {
-            options.prefill_rows = prefill_rows;
-            options.max_num_seqs = 12;
-        });
-        let sizes = ModelDrafterSizes {
-            context: draft.context,
-            vocab: draft.vocab,
-            target_vocab: target.vocab,
-            nodes: 8,
-            branching,
-            draws: true,
-        };
-        Some(Box::new(ModelDrafter::new(decoder, sizes)))
-    }
 }
 
 struct Bench {
@@ -100,7 +38,9 @@ impl Bench {
                 ..Default::default()
             });
         });
-        let drafter = source.and_then(|source| source.shared(model, prefill_rows));
+        let drafter = source
+            .and_then(|source| source.shared(model, prefill_rows, usize::MAX))
+            .map(|model| Box::new(model) as Box<dyn Drafter>);
         let scheduler = drafting(decoder, &tokenizer, drafter);
         Self { scheduler, tokenizer, vocab: model.vocab }
     }

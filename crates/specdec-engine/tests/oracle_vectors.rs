@@ -246,7 +246,7 @@ fn assert_greedy_agreement(vectors: &str, variable: &str) {
         let mut tokens = case.prompt_token_ids;
         tokens.extend(&case.token_ids[..case.token_ids.len() - 1]);
         let logits = run.prefill(&tokens, ROWS, &|position| position >= first);
-        run.decoder.truncate(&mut run.cache, 0);
+        run.decoder.release(&mut run.cache);
         assert_eq!(logits.len(), case.token_ids.len());
         for (step, (row, &token)) in logits.iter().zip(&case.token_ids).enumerate() {
             let (best, gap) = lead(row);

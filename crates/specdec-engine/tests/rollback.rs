@@ -1,13 +1,13 @@
 //! After every step, whatever was accepted: caches (the target's and the draft's), counts and text
-//! are those of a run that never speculated, and no page is lost.
+//! are those of a run that never speculated, and no page is lost, in caches so small that requests
+//! give way to each other and share what begins alike.
 
 mod runs;
 
+use runs::sources::Shared;
 use runs::{open, tokens};
 use specdec_core::rng::Key;
-use specdec_core::{
-    Ask, Budget, DraftError, Drafter, History, Method, Processors, Sampling, TokenLogprobs,
-};
+use specdec_core::{Budget, History, Method, Processors, Sampling, TokenLogprobs};
 use specdec_engine::SamplingParams;
 use specdec_engine::cache::{SeqCache, pages_for};
 use specdec_engine::draft::{ModelDrafter, ModelDrafterSizes};
@@ -16,36 +16,20 @@ use specdec_engine::model::{decoder::Decoder, rows::Row};
 use specdec_engine::scheduler::Scheduler;
 use specdec_engine::sequence::{Sequence, Spec};
 use specdec_testkit::gguf::TinyModel;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 const NEW_TOKENS: usize = 40;
 const NODES: usize = 5;
 const SEQS: usize = 4;
+/// Pages of either cache: four requests want up to twelve.
+const PAGES: usize = 6;
 /// Steps to check, over all patterns of acceptance that chance brings.
 const STEPS: usize = 10_000;
 
 /// Stored bits, position by position.
 type Bits = Vec<Vec<u8>>;
-
-/// A draft model that the test can look into.
-#[derive(Clone)]
-struct Shared(Arc<Mutex<ModelDrafter>>);
-
-impl Drafter for Shared {
-    fn propose(&mut self, asks: &mut [Ask<'_>]) -> Result<(), DraftError> {
-        self.0.lock().unwrap().propose(asks)
-    }
-
-    fn commit(&mut self, id: u64, path: &[usize]) -> Result<(), DraftError> {
-        self.0.lock().unwrap().commit(id, path)
-    }
-
-    fn release(&mut self, id: u64) {
-        self.0.lock().unwrap().release(id);
-    }
-}
 
 fn target() -> TinyModel {
     TinyModel::llama_q4_1()
@@ -124,7 +108,8 @@ fn requests(round: u64) -> Vec<Request> {
             logprobs: Some(1),
             ..SamplingParams::default()
         };
-        let prompt = tokens(salt, 1 + (salt as usize * 7) % 70, target().vocab);
+        // Two of a round begin alike.
+        let prompt = tokens(salt / 2, 1 + (salt as usize * 7) % 120, target().vocab);
         Request { prompt, params, method, seed: salt }
     };
     (0..SEQS as u64).map(request).collect()
@@ -157,6 +142,7 @@ struct Case {
 impl Case {
     fn new(branching: usize) -> Self {
         let (decoder, tokenizer) = engine(&target());
+        let decoder = decoder.limited(PAGES, true);
         let sizes = ModelDrafterSizes {
             context: 160,
             vocab: draft().vocab,
@@ -165,7 +151,8 @@ impl Case {
             branching,
             draws: true,
         };
-        let drafter = Shared(Arc::new(Mutex::new(ModelDrafter::new(engine(&draft()).0, sizes))));
+        let drafter =
+            Shared::new(ModelDrafter::new(engine(&draft()).0.limited(PAGES, true), sizes));
         let own = Box::new(drafter.clone());
         Self {
             scheduler: Scheduler::new(decoder, Some(own), Arc::clone(&tokenizer), SEQS),
@@ -194,10 +181,11 @@ impl Case {
             }
             self.check_pages();
             for seq in self.scheduler.running() {
-                let drafter = self.drafter.0.lock().unwrap();
+                let drafter = self.drafter.lock();
+                let of_draft = |cache| drafter.decoder().committed_bytes(cache).unwrap();
                 all[seq.id as usize].1.push(Snapshot {
                     target: self.scheduler.decoder().committed_bytes(seq.cache()).unwrap(),
-                    draft: drafter.committed_bytes(seq.id).unwrap(),
+                    draft: drafter.cache(seq.id).map(of_draft).unwrap_or_default(),
                     history: seq.history().clone(),
                     output: seq.output().to_vec(),
                 });
@@ -206,17 +194,13 @@ impl Case {
         all
     }
 
-    /// Every page is free or holds committed positions of a running sequence.
+    /// Every page is free or holds committed positions of running sequences.
     fn check_pages(&self) {
-        let pages = self.scheduler.decoder().pages();
-        let held: usize =
-            self.scheduler.running().iter().map(|seq| pages_for(seq.cache().len())).sum();
-        assert_eq!(pages.free() + held, pages.total(), "a page of the target leaked");
-        let drafter = self.drafter.0.lock().unwrap();
-        let of = |seq: &Sequence| pages_for(drafter.committed_bytes(seq.id).unwrap().len());
-        let held: usize = self.scheduler.running().iter().map(of).sum();
-        let pages = drafter.decoder().pages();
-        assert_eq!(pages.free() + held, pages.total(), "a page of the draft leaked");
+        let running = self.scheduler.running();
+        check_pages(self.scheduler.decoder(), running.iter().map(Sequence::cache));
+        let drafter = self.drafter.lock();
+        let caches = running.iter().filter_map(|seq| drafter.cache(seq.id));
+        check_pages(drafter.decoder(), caches);
     }
 
     /// All snapshots against a text that was read fresh; returns how many.
@@ -236,6 +220,18 @@ impl Case {
         }
         snapshots.len()
     }
+}
+
+/// No page is lost, and none is held by nobody: the caches hold all pages that are not free, and each
+/// no more than its committed part takes.
+fn check_pages<'a>(decoder: &Decoder, caches: impl Iterator<Item = &'a SeqCache>) {
+    let mut held = BTreeSet::<u32>::new();
+    for cache in caches {
+        assert_eq!(cache.pages().len(), pages_for(cache.len()));
+        held.extend(cache.pages());
+    }
+    let pages = decoder.pages();
+    assert_eq!(pages.free() + held.len(), pages.total(), "a page leaked");
 }
 
 #[derive(Clone)]
@@ -268,6 +264,12 @@ fn after_every_step_all_state_is_that_of_a_plain_run() {
         if checked >= STEPS {
             break;
         }
+    }
+    for case in &cases {
+        let metrics = case.scheduler.metrics();
+        assert!(metrics.preemptions > 50, "{metrics:?}");
+        assert!(metrics.prefix_cache_hits > 0, "{metrics:?}");
+        assert_eq!(metrics.draft_failures, 0);
     }
     println!("{checked} steps checked");
 }

@@ -54,6 +54,8 @@ pub(crate) struct PyEnd {
     queue_time: f64,
     time_to_first_token: f64,
     generation_time: f64,
+    num_cached_tokens: usize,
+    num_preemptions: usize,
     prompt_logprobs: Vec<PyLogprobs>,
     speculation: PySpecStats,
 }
@@ -77,6 +79,8 @@ impl From<Completion> for PyEnd {
             queue_time: end.metrics.queue_time.as_secs_f64(),
             time_to_first_token: end.metrics.time_to_first_token.as_secs_f64(),
             generation_time: end.metrics.generation_time.as_secs_f64(),
+            num_cached_tokens: end.metrics.num_cached_tokens,
+            num_preemptions: end.metrics.num_preemptions,
             prompt_logprobs: end.prompt_logprobs.into_iter().map(Into::into).collect(),
             speculation: end.metrics.speculation.into(),
         }
@@ -137,6 +141,9 @@ impl From<SpecStats> for PySpecStats {
 pub(crate) struct PyEngineMetrics {
     num_steps: u64,
     num_draft_failures: u64,
+    num_preemptions: u64,
+    prefix_cache_queries: u64,
+    prefix_cache_hits: u64,
     draft_time: f64,
     forward_time: f64,
     verify_time: f64,
@@ -150,6 +157,9 @@ impl From<EngineMetrics> for PyEngineMetrics {
         Self {
             num_steps: sums.steps,
             num_draft_failures: sums.draft_failures,
+            num_preemptions: sums.preemptions,
+            prefix_cache_queries: sums.prefix_cache_queries,
+            prefix_cache_hits: sums.prefix_cache_hits,
             draft_time: sums.draft.as_secs_f64(),
             forward_time: sums.forward.as_secs_f64(),
             verify_time: sums.verify.as_secs_f64(),

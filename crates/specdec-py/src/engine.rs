@@ -28,7 +28,7 @@ impl Engine {
     #[pyo3(signature = (
         model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
         progress, draft_model = None, max_queued = 4096, level = None,
-        quantization = None
+        quantization = None, enable_prefix_caching = true
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -45,6 +45,7 @@ impl Engine {
         max_queued: usize,
         level: Option<&str>,
         quantization: Option<&str>,
+        enable_prefix_caching: bool,
     ) -> PyResult<Self> {
         let options = EngineOptions {
             max_model_len,
@@ -56,6 +57,7 @@ impl Engine {
             chat_template,
             level: outside(py, || parse(level))?,
             quantization: quantization.and_then(target),
+            enable_prefix_caching,
             ..EngineOptions::new(model)
         };
         let load = move |progress: &Progress| {

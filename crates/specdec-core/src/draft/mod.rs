@@ -70,6 +70,7 @@ pub trait Drafter: Send {
     /// As [`Drafter::propose`].
     fn commit(&mut self, id: u64, path: &[usize]) -> Result<(), DraftError>;
 
-    /// Request `id` has ended; what was kept for it can go.
+    /// Request `id` has ended, or was set aside and will ask again with its whole context; what was
+    /// kept for it can go.
     fn release(&mut self, id: u64);
 }

@@ -76,15 +76,9 @@ impl ModelDrafter {
         &self.decoder
     }
 
-    /// Positions of request `id` that the draft holds, bit by bit ([`Decoder::committed_bytes`]).
-    ///
-    /// # Errors
-    /// The device's own.
-    pub fn committed_bytes(&self, id: u64) -> Result<Vec<Vec<u8>>, EngineError> {
-        match self.states.get(&id) {
-            Some(state) => self.decoder.committed_bytes(&state.cache),
-            None => Ok(Vec::new()),
-        }
+    /// What the draft holds of request `id`.
+    pub fn cache(&self, id: u64) -> Option<&SeqCache> {
+        self.states.get(&id).map(|state| &state.cache)
     }
 
     /// The rows of one step, level by level.
@@ -206,6 +200,9 @@ impl Drafter for ModelDrafter {
                 let mut state = self.states.remove(&ask.id).unwrap_or_default();
                 state.known = 0;
                 state.rows.clear();
+                // The draft reads ahead as the target does, and shares what it knows likewise.
+                self.decoder.publish(&mut state.cache, ask.context);
+                self.decoder.reuse(&mut state.cache, ask.context);
                 let levels = if ask.budget.nodes == 0 { 0 } else { ask.budget.depth };
                 Live { ask, state, tail: Vec::new(), places: Vec::new(), levels }
             })

@@ -7,6 +7,7 @@ use crate::cache::{PagePool, SeqCache};
 use crate::error::EngineError;
 use crate::load::ModelConfig;
 use crate::ops::{Memory, Ops};
+use specdec_core::TokenId;
 
 /// A model on a device together with its KV pages.
 pub struct Decoder {
@@ -32,8 +33,16 @@ impl Decoder {
                 expected: format!("a layer in 0..={layers}"),
             });
         }
-        let pages = PagePool::new(ops.pages());
+        let pages = PagePool::new(ops.pages(), true);
         Ok(Self { ops, pages, batch: Batch::default(), captures })
+    }
+
+    /// The same with at most so many `pages` of its cache and, unless it `keeps` them, without memory
+    /// of texts ([`Self::reuse`] finds nothing then).
+    #[must_use]
+    pub fn limited(self, pages: usize, keeps: bool) -> Self {
+        let pages = PagePool::new(pages.min(self.ops.pages()), keeps);
+        Self { pages, ..self }
     }
 
     /// The model's shape.
@@ -166,10 +175,16 @@ impl Decoder {
         Ok(())
     }
 
-    /// Forgets the committed positions of `cache` from `len` on.
-    pub fn truncate(&mut self, cache: &mut SeqCache, len: usize) {
-        cache.truncate(len);
-        self.pages.trim(cache);
+    /// Makes the full pages of `cache`, which holds the beginning of `text`, known by that text.
+    pub fn publish(&mut self, cache: &mut SeqCache, text: &[TokenId]) {
+        self.pages.publish(cache, text);
+    }
+
+    /// Continues `cache`, which holds the beginning of `text`, with pages known by that text, up to
+    /// its last token but one. Returns how many positions need no pass now: their bits are those
+    /// that a pass would compute, where the device keeps the law of [`crate::ops`].
+    pub fn reuse(&mut self, cache: &mut SeqCache, text: &[TokenId]) -> usize {
+        self.pages.reuse(cache, text)
     }
 
     /// Gives every page of `cache` back.

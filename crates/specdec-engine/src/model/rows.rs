@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn cache(committed: usize, tail: usize) -> SeqCache {
-        let mut pool = PagePool::new(8);
+        let mut pool = PagePool::new(8, true);
         let mut seq = SeqCache::default();
         pool.reserve(&mut seq, committed + tail).unwrap();
         seq.commit(&(0..committed).collect::<Vec<_>>());

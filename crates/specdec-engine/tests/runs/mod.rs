@@ -2,14 +2,19 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
-use specdec_core::SpecStats;
+pub mod sources;
+
 use specdec_core::rng::Key;
-use specdec_core::{Ask as CoreAsk, Budget, DraftError, Drafter, Method, Processors, Sampling};
+use specdec_core::{
+    Ask as CoreAsk, Budget, DraftError, Drafter, Method, Processors, Sampling, SpecStats,
+    TokenLogprobs,
+};
 use specdec_engine::load::{Gguf, tokenizer::Tokenizer};
 use specdec_engine::model::decoder::Decoder;
 use specdec_engine::open::{EngineOptions, load_decoder};
 use specdec_engine::request::SamplingParams;
 use specdec_engine::scheduler::Scheduler;
+pub use specdec_engine::scheduler::Update;
 use specdec_engine::sequence::{Sequence, Spec};
 use specdec_testkit::gguf::{Format, Role, TinyModel};
 use std::collections::{BTreeMap, HashMap};
@@ -98,15 +103,33 @@ pub struct Answer {
     pub tokens: Vec<u32>,
     pub text: String,
     pub stats: SpecStats,
+    pub prompt_logprobs: Vec<TokenLogprobs>,
+    pub cached: usize,
+    pub preemptions: usize,
+}
+
+impl Answer {
+    /// What a step added.
+    pub fn add(&mut self, update: Update) {
+        self.tokens.extend(&update.chunk.token_ids);
+        self.text += &update.chunk.text;
+        if let Some(end) = update.end {
+            let end = end.unwrap();
+            self.stats = end.metrics.speculation;
+            self.prompt_logprobs = end.prompt_logprobs;
+            self.cached = end.metrics.num_cached_tokens;
+            self.preemptions = end.metrics.num_preemptions;
+        }
+    }
 }
 
 /// A scheduler, and the drafters of its requests.
 pub struct Runner {
     pub scheduler: Scheduler,
-    own: Arc<Mutex<Own>>,
+    pub own: Arc<Mutex<Own>>,
 }
 
-type Own = HashMap<u64, Box<dyn Drafter>>;
+pub type Own = HashMap<u64, Box<dyn Drafter>>;
 
 /// Asks each request's own drafter, and `others` for those without one.
 struct ById {
@@ -136,7 +159,9 @@ impl Drafter for ById {
     }
 
     fn release(&mut self, id: u64) {
-        self.own.lock().unwrap().remove(&id);
+        if let Some(own) = self.own.lock().unwrap().get_mut(&id) {
+            own.release(id);
+        }
         if let Some(others) = &mut self.others {
             others.release(id);
         }
@@ -174,14 +199,10 @@ pub fn run(runner: &mut Runner, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<An
     }
     while !scheduler.is_idle() {
         for update in scheduler.step().unwrap() {
-            let answer = &mut answers[update.id as usize];
-            answer.tokens.extend(&update.chunk.token_ids);
-            answer.text += &update.chunk.text;
-            if let Some(end) = update.end {
-                answer.stats = end.unwrap().metrics.speculation;
-            }
+            answers[update.id as usize].add(update);
         }
     }
+    own.lock().unwrap().clear();
     let pages = scheduler.decoder().pages();
     assert_eq!(pages.free(), pages.total(), "a page leaked");
     assert_eq!(scheduler.metrics().draft_failures, 0);
