@@ -9,7 +9,9 @@ import difflib
 import math
 import numbers
 import operator
+import re
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 from specdec_rs.errors import ConfigError
 
@@ -42,6 +44,31 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
         raise wrong(name, value, expected)
     found = operator.index(value)
     if (low is not None and found < low) or (high is not None and found > high):
+        raise wrong(name, value, expected)
+    return found
+
+
+_UNITS = {
+    "B": 1,
+    **{f"{prefix}iB": 1 << 10 * (i + 1) for i, prefix in enumerate("KMGT")},
+    **{f"{prefix}B": 10 ** (3 * (i + 1)) for i, prefix in enumerate("kMGT")},
+}
+
+
+def size(name: str, value: object) -> int:
+    """A number of bytes above 0, or a text such as "4GiB" or "1.5 GB"."""
+    expected = 'a number of bytes, or a text such as "4GiB" or "800 MB"'
+    if not isinstance(value, str):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise wrong(name, value, expected)
+        found = operator.index(value)
+    else:
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kKMGT]?i?B)", value.strip())
+        unit = _UNITS.get(match[2].replace("KB", "kB")) if match else None
+        if match is None or unit is None:
+            raise wrong(name, value, expected)
+        found = int(Fraction(match[1]) * unit)
+    if not 0 < found <= U64_MAX:
         raise wrong(name, value, expected)
     return found
 

@@ -73,6 +73,21 @@ class _Step(TypedDict):
     logprobs: list[_Logprobs]
     end: _End | None
 
+class _Memory(TypedDict):
+    """Fields of `MemoryReport`."""
+
+    budget: int | None
+    weights: int
+    kv_cache: int
+    activations: int
+    draft_weights: int
+    draft_kv_cache: int
+    draft_activations: int
+    kv_cache_tokens: int
+    draft_kv_cache_tokens: int
+    kv_tokens_lost_to_draft: int
+    draft_left_out: bool
+
 class _Metrics(TypedDict):
     """The fields of `EngineMetrics`; times in seconds."""
 
@@ -182,6 +197,7 @@ class Engine:
         max_queued: int = 4096,
         level: str | None = None,
         quantization: str | None = None,
+        memory_budget: int | None = None,
         enable_prefix_caching: bool = True,
     ) -> Engine:
         """Load a GGUF file, and its draft model's.
@@ -246,12 +262,8 @@ class Engine:
         """Token that ends a sequence."""
 
     @property
-    def memory(self) -> tuple[int, int, int]:
-        """Bytes held: weights, keys and values, activations."""
-
-    @property
-    def draft_memory(self) -> tuple[int, int, int]:
-        """The same of the draft model."""
+    def memory(self) -> _Memory:
+        """Bytes by part, and what the caches hold."""
 
 @final
 class Request:

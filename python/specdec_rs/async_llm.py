@@ -14,7 +14,7 @@ from specdec_rs._answer import Answer
 from specdec_rs._prompts import Conversation, Encoded, Prompt
 from specdec_rs.errors import ConfigError, RequestAborted
 from specdec_rs.llm import LLM
-from specdec_rs.outputs import EngineMetrics, RequestOutput
+from specdec_rs.outputs import EngineMetrics, MemoryReport, RequestOutput
 from specdec_rs.params import SamplingParams
 from specdec_rs.speculative import SpeculativeConfig
 from specdec_rs.tokenizer import Tokenizer
@@ -40,7 +40,7 @@ class LLMOptions(TypedDict, total=False):
     seed: int
     num_threads: int | None
     enable_prefix_caching: bool
-    memory_budget: int | None
+    memory_budget: int | str | None
     speculative_config: Literal["auto"] | Mapping[str, object] | SpeculativeConfig | None
     chat_template: str | None
     revision: str | None
@@ -124,6 +124,11 @@ class AsyncLLM:
     async def get_metrics(self) -> EngineMetrics:
         """As `LLM.get_metrics`."""
         return await self._in_thread(self._llm.get_metrics)
+
+    @property
+    def memory(self) -> MemoryReport:
+        """As `LLM.memory`."""
+        return self._llm.memory
 
     def get_tokenizer(self) -> Tokenizer:
         """The model's tokenizer."""

@@ -18,6 +18,7 @@ __all__ = [
     "ForkError",
     "HashMismatchError",
     "LogitsError",
+    "MemoryBudgetError",
     "ModelLoadError",
     "ModelNotFoundError",
     "NotSupportedYetError",
@@ -62,6 +63,10 @@ class ModelLoadError(SpecdecError, RuntimeError):
 
 class ModelNotFoundError(ModelLoadError, FileNotFoundError):
     """Nothing at that path, no catalogue entry of that name, or no model file in that folder."""
+
+
+class MemoryBudgetError(ModelLoadError, MemoryError):
+    """`memory_budget` cannot hold the model; raised before a weight is read."""
 
 
 class FetchError(ModelLoadError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -21,7 +22,7 @@ from specdec_rs.errors import (
     RequestAborted,
     SpecdecError,
 )
-from specdec_rs.outputs import EngineMetrics, RequestOutput, StreamChunk
+from specdec_rs.outputs import EngineMetrics, MemoryReport, RequestOutput, StreamChunk
 from specdec_rs.params import SamplingParams
 from specdec_rs.progress import loading, to_stderr
 from specdec_rs.speculative import SpeculativeConfig
@@ -55,7 +56,10 @@ class LLM:
         num_threads: threads of a step; None: what the machine and its limits allow.
         enable_prefix_caching: keep the cache of texts while there is room, for later requests that
             begin alike; never changes the text.
-        memory_budget: None: what the model and its cache take.
+        memory_budget: bytes for weights, caches and activations together, as a number or a text
+            such as "4GiB"; what is left beyond weights and activations becomes cache. With a draft
+            model and `method="auto"`, the draft is left out (with a warning) rather than fewer
+            requests run. None: a cache of `max_num_seqs` whole contexts, at most 2 GiB but one.
         speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or
             `SpeculativeConfig`; `{"method": "draft_model", "model": NAME}` drafts with a second
             model. Never changes the text.
@@ -67,6 +71,7 @@ class LLM:
         NotSupportedYetError: an argument that this version cannot honour.
         ModelNotFoundError: no such model.
         ModelLoadError: the model cannot be used.
+        MemoryBudgetError: it does not fit into `memory_budget`.
     """
 
     def __init__(
@@ -83,7 +88,7 @@ class LLM:
         seed: int = 0,
         num_threads: int | None = None,
         enable_prefix_caching: bool = True,
-        memory_budget: int | None = None,
+        memory_budget: int | str | None = None,
         speculative_config: Literal["auto"]
         | Mapping[str, object]
         | SpeculativeConfig
@@ -98,7 +103,6 @@ class LLM:
         _refuse("tokenizer", tokenizer, None, "the model file's own is used")
         _refuse("dtype", dtype, "auto", "weights stay as the file has them")
         _refuse("device", device, "cpu", "this build computes on the CPU")
-        _refuse("memory_budget", memory_budget, None, "bound max_model_len and max_num_seqs")
         if quantization is not None:
             check.choice("quantization", quantization, ("q4_0", "q8_0"))
         if chat_template is not None:
@@ -108,6 +112,7 @@ class LLM:
         max_queued = check.integer("max_queued_requests", max_queued_requests, 0, check.U32_MAX)
         num_threads = _count("num_threads", num_threads, 1)
         seed = check.integer("seed", seed, 0, check.U64_MAX)
+        budget = None if memory_budget is None else check.size("memory_budget", memory_budget)
         enable_prefix_caching = check.flag("enable_prefix_caching", enable_prefix_caching)
         from specdec_rs.models import resolve  # noqa: PLC0415 - brings what downloads need
 
@@ -126,6 +131,7 @@ class LLM:
                     draft_model=draft_path,
                     max_queued=max_queued,
                     quantization=quantization,
+                    memory_budget=budget,
                     enable_prefix_caching=enable_prefix_caching,
                     chat_template=chat_template,
                     progress=lambda done, total: progress.update(
@@ -136,6 +142,10 @@ class LLM:
                 beside = f" with the draft model {draft_path}" if draft_path else ""
                 error.add_note(f"while loading {path}{beside}")
                 raise
+        self._memory = MemoryReport(**self._engine.memory)
+        if self._memory.draft_left_out:
+            words = f"memory_budget={memory_budget!r} runs fewer requests with the draft model"
+            warnings.warn(f"{words} {draft!r}, so it was left out", stacklevel=2)
 
     def generate(
         self,
@@ -225,6 +235,11 @@ class LLM:
         """Start the sums of `get_metrics` anew."""
         self._metrics(reset=True)
 
+    @property
+    def memory(self) -> MemoryReport:
+        """What the parts take."""
+        return self._memory
+
     def close(self) -> None:
         """End the engine and free its memory; open requests get `ClosedError`.
 
@@ -293,15 +308,7 @@ class LLM:
                 oldest.wait()
 
     def _metrics(self, *, reset: bool) -> EngineMetrics:
-        weights, kv_cache, _ = self._engine.memory
-        draft_weights, draft_kv_cache, _ = self._engine.draft_memory
-        return EngineMetrics(
-            **self._engine.metrics(reset),
-            weights_bytes=weights,
-            kv_cache_bytes=kv_cache,
-            draft_weights_bytes=draft_weights,
-            draft_kv_cache_bytes=draft_kv_cache,
-        )
+        return EngineMetrics(**self._engine.metrics(reset))
 
 
 class TextStream(Iterator[StreamChunk]):

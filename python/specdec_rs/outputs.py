@@ -10,6 +10,7 @@ __all__ = [
     "EngineMetrics",
     "FinishReason",
     "Logprob",
+    "MemoryReport",
     "RequestMetrics",
     "RequestOutput",
     "SpeculativeDecodingStats",
@@ -198,10 +199,6 @@ class EngineMetrics:
         commit_time: seconds spent moving cache entries.
         forward_by_rows: by the number of rows of a pass: how many passes, and their seconds. The
             measured cost of verifying that many tokens at once.
-        weights_bytes: memory of the weights.
-        kv_cache_bytes: memory reserved for keys and values.
-        draft_weights_bytes: memory of a draft model's weights.
-        draft_kv_cache_bytes: memory reserved for a draft model's keys and values.
     """
 
     num_steps: int
@@ -214,7 +211,42 @@ class EngineMetrics:
     verify_time: float
     commit_time: float
     forward_by_rows: dict[int, tuple[int, float]]
-    weights_bytes: int
-    kv_cache_bytes: int
-    draft_weights_bytes: int
-    draft_kv_cache_bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryReport:
+    """Bytes by part. The tokenizer, which takes some MiB, and Python itself are not counted.
+
+    Attributes:
+        budget: `memory_budget` in bytes; None without one.
+        weights: the model's weights.
+        kv_cache: keys and values of its cache; memory is touched as it fills.
+        activations: what one pass computes with.
+        draft_weights: the same of a draft model; 0 without one.
+        draft_kv_cache: likewise.
+        draft_activations: likewise.
+        kv_cache_tokens: positions that the cache holds, those of all running requests together.
+        draft_kv_cache_tokens: positions that the draft model's cache holds.
+        kv_tokens_lost_to_draft: positions of the model's own cache that the draft's memory would
+            hold: what the draft costs.
+        draft_left_out: whether a draft model was left out because the budget holds fewer contexts
+            with it (`method="auto"` only).
+    """
+
+    budget: int | None
+    weights: int
+    kv_cache: int
+    activations: int
+    draft_weights: int
+    draft_kv_cache: int
+    draft_activations: int
+    kv_cache_tokens: int
+    draft_kv_cache_tokens: int
+    kv_tokens_lost_to_draft: int
+    draft_left_out: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes of all parts."""
+        own = self.weights + self.kv_cache + self.activations
+        return own + self.draft_weights + self.draft_kv_cache + self.draft_activations

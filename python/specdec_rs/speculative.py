@@ -130,6 +130,11 @@ class SpeculativeConfig(Parameters):
             methods |= {"ngram"} if self.model is None else {"draft_model", "ngram"}
         return tuple(source for source in ("draft_model", "ngram") if source in methods)
 
+    @property
+    def automatic(self) -> bool:
+        """Whether the engine chooses the sources, so that it may leave a draft model out."""
+        return "auto" in self._methods()
+
     @classmethod
     def of(cls, config: object) -> SpeculativeConfig | None:
         """The checked form of anything that `LLM(speculative_config=...)` takes.

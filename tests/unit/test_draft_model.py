@@ -51,7 +51,7 @@ def test_the_text_is_plain(
     with sd.LLM(tiny, speculative_config={**config, "model": draft}) as llm:
         greedy = llm.generate(PROMPTS, GREEDY, use_tqdm=False)
         seeded = llm.generate(PROMPTS, SEEDED, use_tqdm=False)
-        metrics = llm.get_metrics()
+        metrics, memory = llm.get_metrics(), llm.memory
     assert [output.outputs for output in greedy + seeded] == plain
     for outputs in (greedy, seeded):
         stats = [output.metrics.speculative_decoding for output in outputs]
@@ -60,8 +60,8 @@ def test_the_text_is_plain(
         assert 0 < accepted < drafted
     assert metrics.draft_time > 0
     assert metrics.num_draft_failures == 0
-    assert 0 < metrics.draft_weights_bytes < metrics.weights_bytes
-    assert metrics.draft_kv_cache_bytes > 0
+    assert 0 < memory.draft_weights < memory.weights
+    assert memory.draft_kv_cache > 0
 
 
 def test_a_draft_quantised_at_load_is_smaller_and_the_text_is_plain(
@@ -72,7 +72,7 @@ def test_a_draft_quantised_at_load_is_smaller_and_the_text_is_plain(
         config = {"method": "draft_model", "model": draft, "quantization": quantization}
         with sd.LLM(tiny, speculative_config=config) as llm:
             outputs = llm.generate(PROMPTS, GREEDY, use_tqdm=False)
-            sizes[quantization] = llm.get_metrics().draft_weights_bytes
+            sizes[quantization] = llm.memory.draft_weights
         assert [output.outputs for output in outputs] == plain[:3]
     assert sizes["q4_0"] < sizes["q8_0"] < sizes[None]
 

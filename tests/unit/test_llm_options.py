@@ -20,6 +20,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"num_threads": 0}, "num_threads: found 0"),
     ({"seed": -1}, "seed: found -1"),
     ({"seed": None}, "seed: found None"),
+    ({"memory_budget": 0}, "memory_budget: found 0"),
+    ({"memory_budget": "4 gigs"}, "memory_budget: found '4 gigs'"),
+    ({"memory_budget": 1.5e9}, "memory_budget: found 1500000000.0"),
     ({"quantization": "q5_0"}, "quantization: found 'q5_0'"),
     ({"speculative_config": "ngram"}, "speculative_config: found 'ngram'"),
     ({"speculative_config": {"method": "x"}}, "method: found 'x'"),
@@ -30,7 +33,6 @@ NOT_YET: list[dict[str, Any]] = [
     {"tokenizer": "other"},
     {"dtype": "float16"},
     {"device": "cuda"},
-    {"memory_budget": 1 << 30},
     {"speculative_config": {"method": "eagle", "model": "x"}},
 ]
 
@@ -123,6 +125,6 @@ def test_weights_quantised_at_load_are_smaller_and_drafts_change_no_token(tiny: 
                 params = sd.SamplingParams(temperature=0, max_tokens=24, ignore_eos=True)
                 output = llm.generate("ab ab ab", params, use_tqdm=False)[0]
                 texts.append(output.outputs[0].token_ids)
-                sizes[quantization] = llm.get_metrics().weights_bytes
+                sizes[quantization] = llm.memory.weights
         assert texts[0] == texts[1]
     assert sizes["q4_0"] < sizes["q8_0"] < sizes[None]

@@ -52,8 +52,6 @@ def test_several_answers_share_their_prompt(tiny: Path) -> None:
     assert after.num_cached_tokens == 192
 
 
-
-
 @pytest.mark.parametrize("value", [None, 1, "yes"])
 def test_the_option_is_a_flag(value: Any) -> None:
     with pytest.raises(sd.ConfigError, match="enable_prefix_caching: found"):

@@ -5,9 +5,9 @@
 
 use crate::error::EngineError;
 use crate::load::{ChatTemplate, Specials, Tokenizer};
+use crate::memory::MemoryReport;
 use crate::metrics::EngineMetrics;
 use crate::model::decoder::Decoder;
-use crate::ops::Memory;
 use crate::request::{Chunk, Event, SamplingParams};
 use crate::scheduler::{Scheduler, Update};
 use crate::sequence::{Sequence, Spec};
@@ -76,8 +76,8 @@ pub struct Parts {
     pub speculation: Option<Speculation>,
     /// What drafts; without one, steps are plain.
     pub drafter: Option<Box<dyn Drafter>>,
-    /// Bytes held by the draft model's device.
-    pub draft_memory: Memory,
+    /// Bytes by part.
+    pub memory: MemoryReport,
 }
 
 /// A model ready to answer. All methods take `&self`; share it between threads freely.
@@ -85,8 +85,7 @@ pub struct Engine {
     tokenizer: Arc<Tokenizer>,
     template: Option<Arc<ChatTemplate>>,
     speculation: Option<Speculation>,
-    memory: Memory,
-    draft_memory: Memory,
+    memory: MemoryReport,
     vocab: usize,
     max_model_len: usize,
     seed: u64,
@@ -116,7 +115,6 @@ impl Engine {
     pub fn start(parts: Parts) -> Result<Self, EngineError> {
         let (commands, inbox) = unbounded();
         let fault = Arc::new(Mutex::new(None));
-        let memory = parts.decoder.memory();
         let vocab = parts.decoder.config().vocab;
         let tokenizer = Arc::clone(&parts.tokenizer);
         let scheduler = Scheduler::new(parts.decoder, parts.drafter, tokenizer, parts.max_num_seqs);
@@ -129,8 +127,7 @@ impl Engine {
             tokenizer: parts.tokenizer,
             template: parts.template.map(Arc::new),
             speculation: parts.speculation,
-            memory,
-            draft_memory: parts.draft_memory,
+            memory: parts.memory,
             vocab,
             max_model_len: parts.max_model_len,
             seed: parts.seed,
@@ -286,14 +283,9 @@ impl Engine {
         self.vocab
     }
 
-    /// Bytes held by the model's device.
-    pub fn memory(&self) -> Memory {
-        self.memory
-    }
-
-    /// Bytes held by the draft model's device; none without a draft model.
-    pub fn draft_memory(&self) -> Memory {
-        self.draft_memory
+    /// Bytes by part.
+    pub fn memory(&self) -> &MemoryReport {
+        &self.memory
     }
 
     /// Sums over all steps; `reset` starts them anew.

@@ -78,6 +78,28 @@ pub enum EngineError {
         /// Pages free.
         free: usize,
     },
+    /// What the models need does not fit into the budget.
+    #[error(
+        "memory_budget is {budget} bytes, but {needed} are needed: {weights} for weights, \
+         {activations} for activations, {cache} for the cache of one context of {context} tokens; \
+         {advice}"
+    )]
+    Memory {
+        /// Bytes given.
+        budget: usize,
+        /// The least number of bytes that would do.
+        needed: usize,
+        /// Bytes of weights.
+        weights: usize,
+        /// Bytes of activations.
+        activations: usize,
+        /// Bytes of keys and values of one whole context.
+        cache: usize,
+        /// Positions of that context.
+        context: usize,
+        /// What helps.
+        advice: &'static str,
+    },
     /// A forward pass was asked for rows that it cannot run.
     #[error("row {row} {reason}")]
     Rows {

@@ -19,6 +19,7 @@ pub mod engine;
 pub mod error;
 pub mod load;
 pub mod measure;
+pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod open;

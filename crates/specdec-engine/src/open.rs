@@ -1,14 +1,14 @@
 //! From a path to an engine: everything is checked before the first weight is read.
 
-use crate::cache::PAGE;
+use crate::cache::{PAGE, pages_for};
 use crate::draft::{Merged, ModelDrafter, ModelDrafterSizes, check_vocabulary};
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::load::{ChatTemplate, Gguf, ModelConfig, tokenizer::Tokenizer};
-use crate::model::{decoder::Decoder, weights::Weights};
-use crate::ops::Memory;
+use crate::memory::{MemoryReport, Needs, Plan};
+use crate::model::decoder::Decoder;
+use crate::model::weights::{Weights, planned_bytes};
 use crate::ops::cpu::{CpuOps, CpuSizes};
-use crate::scheduler::pages_wanted;
 use crate::speculate::Speculation;
 use specdec_core::Drafter;
 use specdec_kernels::{Cpu, CpuError, KvType, Level, Target, available_threads};
@@ -18,10 +18,6 @@ use std::sync::Arc;
 /// Rows of one prefill chunk. Beyond 8 rows the time is in proportion to the rows, so larger
 /// chunks gain nothing and only delay the other sequences and a cancel.
 pub const PREFILL_ROWS: usize = 128;
-
-/// Bytes that the KV cache may take when several full contexts would take more. The pages are
-/// touched only when used.
-const KV_BYTES: usize = 2 << 30;
 
 /// How to load a model.
 #[derive(Clone, Debug)]
@@ -40,6 +36,8 @@ pub struct EngineOptions {
     pub level: Option<Level>,
     /// Storage type of keys and values.
     pub kv_type: KvType,
+    /// Bytes that weights, activations and caches may take together; without one, what they need.
+    pub memory_budget: Option<usize>,
     /// Whether keys and values of texts are kept for later requests that begin alike.
     pub enable_prefix_caching: bool,
     /// Seeds requests without a seed.
@@ -67,6 +65,7 @@ impl EngineOptions {
             num_threads: None,
             level: None,
             kv_type: KvType::F16,
+            memory_budget: None,
             enable_prefix_caching: true,
             seed: 0,
             speculation: None,
@@ -116,41 +115,59 @@ impl EngineOptions {
         2 * config.layers * config.kv_heads * config.head_dim * number
     }
 
-    fn sizes(&self, config: &ModelConfig, context: usize) -> CpuSizes {
-        let nodes = self.speculation.as_ref().map_or(0, |spec| spec.num_speculative_tokens);
-        let decoding = self.max_num_seqs * (1 + nodes);
+    fn nodes(&self) -> usize {
+        self.speculation.as_ref().map_or(0, |spec| spec.num_speculative_tokens)
+    }
+
+    fn sizes(&self, pages: usize) -> CpuSizes {
+        let decoding = self.max_num_seqs * (1 + self.nodes());
         let rows = self.prefill_rows.max(decoding);
         CpuSizes {
             rows,
             logits: decoding,
             hidden: if self.captures.is_empty() { 0 } else { rows },
             captures: self.captures.len(),
-            pages: self.pages(config, context, nodes),
+            pages,
             kv_type: self.kv_type,
         }
     }
 
     /// Sizes of a draft model: what it does not have to score it needs no logits for.
-    fn draft_sizes(&self, config: &ModelConfig, context: usize, spec: &Speculation) -> CpuSizes {
-        let nodes = spec.draft_nodes();
+    fn draft_sizes(&self, spec: &Speculation, pages: usize) -> CpuSizes {
         CpuSizes {
-            rows: self.prefill_rows.max(self.max_num_seqs * (1 + nodes)),
+            rows: self.prefill_rows.max(self.max_num_seqs * (1 + spec.draft_nodes())),
             logits: self.max_num_seqs * spec.branching_factor,
             hidden: 0,
             captures: 0,
-            pages: self.pages(config, context, nodes),
+            pages,
             kv_type: self.kv_type,
         }
     }
 
-    fn pages(&self, config: &ModelConfig, context: usize, nodes: usize) -> usize {
-        let one = pages_wanted(1, context, nodes.max(1));
-        let pages = (KV_BYTES / (PAGE * self.kv_bytes_per_position(config))).max(one);
-        pages.min(pages_wanted(self.max_num_seqs, context, nodes.max(1)))
+    /// What a model needs for contexts of so many positions.
+    fn needs(&self, model: &Model<'_>, quantization: Option<Target>, sizes: &CpuSizes) -> Needs {
+        let (weights, reading) = planned_bytes(model.file, quantization);
+        let context = pages_for(model.context + self.nodes().max(1));
+        Needs {
+            weights,
+            reading,
+            activations: sizes.most_activations(&model.config),
+            page: PAGE * self.kv_bytes_per_position(&model.config),
+            context,
+            most: self.max_num_seqs * context,
+        }
     }
 }
 
-/// The model of a file on the CPU, without an engine around it.
+/// A model's file, checked as far as that goes without its weights.
+struct Model<'a> {
+    file: &'a Gguf,
+    config: ModelConfig,
+    /// Positions of a context.
+    context: usize,
+}
+
+/// The model of a file on the CPU, without an engine around it, and the positions of its context.
 ///
 /// # Errors
 /// As [`Engine::load`].
@@ -159,7 +176,12 @@ pub fn load_decoder(
     file: &Gguf,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(Decoder, usize), EngineError> {
-    target(options, file, &Arc::new(open_cpu(options)?), progress)
+    let model = Model::target(options, file)?;
+    let needs = options.needs(&model, options.quantization, &options.sizes(0));
+    let plan = Plan::new(options.memory_budget, &needs, None, false)?;
+    let decoder =
+        model.load_target(options, plan.pages, &Arc::new(open_cpu(options)?), progress)?;
+    Ok((decoder, model.context))
 }
 
 /// The threads and the instruction level that `options` ask for.
@@ -175,92 +197,105 @@ pub(crate) fn open_cpu(options: &EngineOptions) -> Result<Cpu, EngineError> {
     Ok(cpu?)
 }
 
-fn target(
-    options: &EngineOptions,
-    file: &Gguf,
-    cpu: &Arc<Cpu>,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(Decoder, usize), EngineError> {
-    let config = ModelConfig::from_gguf(file.header())?;
-    let context = options.context(&config)?;
-    let sizes = options.sizes(&config, context);
-    let mut weights = Weights::new(file, progress).quantised_to(options.quantization);
-    let ops = CpuOps::load(Arc::clone(cpu), &config, &mut weights, sizes)?;
-    let decoder = Decoder::new(Box::new(ops), options.captures.clone())?;
-    Ok((decoder.limited(sizes.pages, options.enable_prefix_caching), context))
+impl<'a> Model<'a> {
+    fn target(options: &EngineOptions, file: &'a Gguf) -> Result<Self, EngineError> {
+        let config = ModelConfig::from_gguf(file.header())?;
+        let context = options.context(&config)?;
+        Ok(Self { file, config, context })
+    }
+
+    fn load_target(
+        &self,
+        options: &EngineOptions,
+        pages: usize,
+        cpu: &Arc<Cpu>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Decoder, EngineError> {
+        let mut weights = Weights::new(self.file, progress).quantised_to(options.quantization);
+        let sizes = options.sizes(pages);
+        let ops = CpuOps::load(Arc::clone(cpu), &self.config, &mut weights, sizes)?;
+        let decoder = Decoder::new(Box::new(ops), options.captures.clone())?;
+        Ok(decoder.limited(pages, options.enable_prefix_caching))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.file.header().tensors().iter().map(|tensor| tensor.bytes).sum()
+    }
 }
 
-/// A draft model's file, checked as far as that goes without its weights.
+/// A draft model beside the model that it drafts for.
 struct Draft<'a> {
     speculation: &'a Speculation,
-    file: Gguf,
-    config: ModelConfig,
+    model: Model<'a>,
     vocab: usize,
+    target_vocab: usize,
 }
 
 impl<'a> Draft<'a> {
-    fn open(speculation: &'a Speculation, target: &Tokenizer) -> Result<Option<Self>, EngineError> {
-        let Some(path) = speculation.draft_model() else { return Ok(None) };
-        let file = Gguf::open(path)?;
+    fn open(
+        speculation: &'a Speculation,
+        file: &'a Gguf,
+        target: &Model<'_>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Self, EngineError> {
         let config = ModelConfig::from_gguf(file.header())?;
-        let vocab = check_vocabulary(target, &Tokenizer::from_gguf(file.header())?)?;
-        Ok(Some(Self { speculation, file, config, vocab }))
+        let vocab = check_vocabulary(tokenizer, &Tokenizer::from_gguf(file.header())?)?;
+        let context = target.context.min(config.context_length);
+        let model = Model { file, config, context };
+        Ok(Self { speculation, model, vocab, target_vocab: target.config.vocab })
     }
 
-    /// Loads it for a target with that context and that many rows of embeddings.
+    fn needs(&self, options: &EngineOptions) -> Needs {
+        let sizes = options.draft_sizes(self.speculation, 0);
+        options.needs(&self.model, self.speculation.quantization, &sizes)
+    }
+
     fn load(
         &self,
         options: &EngineOptions,
-        target: (usize, usize),
+        pages: usize,
         cpu: &Arc<Cpu>,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<ModelDrafter, EngineError> {
-        let (context, target_vocab) = target;
-        let context = context.min(self.config.context_length);
-        let sizes = options.draft_sizes(&self.config, context, self.speculation);
+        let sizes = options.draft_sizes(self.speculation, pages);
         let mut weights =
-            Weights::new(&self.file, progress).quantised_to(self.speculation.quantization);
-        let ops = CpuOps::load(Arc::clone(cpu), &self.config, &mut weights, sizes)?;
-        let pages = sizes.pages;
+            Weights::new(self.model.file, progress).quantised_to(self.speculation.quantization);
+        let ops = CpuOps::load(Arc::clone(cpu), &self.model.config, &mut weights, sizes)?;
         let sizes = ModelDrafterSizes {
-            context,
+            context: self.model.context,
             vocab: self.vocab,
-            target_vocab,
+            target_vocab: self.target_vocab,
             nodes: self.speculation.draft_nodes(),
             branching: self.speculation.branching_factor,
             draws: self.speculation.draws,
         };
         let decoder = Decoder::new(Box::new(ops), Vec::new())?;
-        let decoder = decoder.limited(pages, options.enable_prefix_caching);
-        Ok(ModelDrafter::new(decoder, sizes))
+        Ok(ModelDrafter::new(decoder.limited(pages, options.enable_prefix_caching), sizes))
     }
 }
 
-/// The sources of drafts as one, with the memory that a draft model takes.
+/// The sources of drafts as one.
 fn drafter(
     speculation: Option<&Speculation>,
     draft: Option<ModelDrafter>,
-) -> Result<(Option<Box<dyn Drafter>>, Memory), EngineError> {
-    let Some(speculation) = speculation else { return Ok((None, Memory::default())) };
-    let memory = draft.as_ref().map(ModelDrafter::memory).unwrap_or_default();
+) -> Result<Option<Box<dyn Drafter>>, EngineError> {
+    let Some(speculation) = speculation else { return Ok(None) };
     let mut sources: Vec<Box<dyn Drafter>> = Vec::new();
     sources.extend(draft.map(|draft| Box::new(draft) as Box<dyn Drafter>));
     sources.extend(speculation.ngram()?.map(|ngram| Box::new(ngram) as Box<dyn Drafter>));
-    Ok((Some(Box::new(Merged::new(sources))), memory))
-}
-
-fn bytes(file: &Gguf) -> u64 {
-    file.header().tensors().iter().map(|tensor| tensor.bytes).sum()
+    Ok(Some(Box::new(Merged::new(sources))))
 }
 
 impl Engine {
     /// Loads a model file, and its draft model's, and starts the engine. `progress` hears bytes done
-    /// and bytes in all.
+    /// and bytes in all. Without room for it in the budget, a draft model that the engine chose
+    /// itself is left out.
     ///
     /// # Errors
     /// [`EngineError::Config`] for options, before a file is opened; [`EngineError::Load`] and
     /// [`EngineError::Tensor`] for the files; [`EngineError::Vocabulary`] for a draft model of
-    /// another language; [`EngineError::Kv`] for memory.
+    /// another language; [`EngineError::Memory`] for a budget, before a weight is read;
+    /// [`EngineError::Kv`] for memory.
     pub fn load(
         options: &EngineOptions,
         progress: &mut dyn FnMut(u64, u64),
@@ -272,38 +307,61 @@ impl Engine {
             Some(source) => Some(ChatTemplate::new(source, Arc::clone(&tokenizer))?),
             None => ChatTemplate::from_gguf(file.header(), Arc::clone(&tokenizer))?,
         };
-        let speculation = options.speculation.as_ref();
-        let draft = match speculation {
-            Some(speculation) => Draft::open(speculation, &tokenizer)?,
-            None => None,
-        };
-        let (first, second) = (bytes(&file), draft.as_ref().map_or(0, |draft| bytes(&draft.file)));
-        let cpu = Arc::new(open_cpu(options)?);
-        let (decoder, max_model_len) =
-            target(options, &file, &cpu, &mut |done, _| progress(done, first + second))?;
-        let draft = match &draft {
-            Some(draft) => Some(draft.load(
-                options,
-                (max_model_len, decoder.config().vocab),
-                &cpu,
-                &mut |done, _| {
-                    progress(first + done, first + second);
-                },
-            )?),
-            None => None,
-        };
-        let (drafter, draft_memory) = drafter(speculation, draft)?;
+        let model = Model::target(options, &file)?;
+        let loaded = load_both(options, &model, &tokenizer, progress)?;
         Engine::start(Parts {
-            decoder,
+            decoder: loaded.decoder,
             tokenizer,
             template,
-            max_model_len,
+            max_model_len: model.context,
             max_num_seqs: options.max_num_seqs,
             max_queued: options.max_queued,
             seed: options.seed,
-            speculation: speculation.cloned(),
-            drafter,
-            draft_memory,
+            drafter: drafter(loaded.speculation.as_ref(), loaded.draft)?,
+            speculation: loaded.speculation,
+            memory: loaded.memory,
         })
     }
+}
+
+/// A model with its draft model, if there is one and room for it.
+struct Loaded {
+    decoder: Decoder,
+    draft: Option<ModelDrafter>,
+    speculation: Option<Speculation>,
+    memory: MemoryReport,
+}
+
+fn load_both(
+    options: &EngineOptions,
+    model: &Model<'_>,
+    tokenizer: &Tokenizer,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Loaded, EngineError> {
+    let speculation = options.speculation.as_ref();
+    let file = speculation.and_then(Speculation::draft_model).map(Gguf::open).transpose()?;
+    let draft = match speculation.zip(file.as_ref()) {
+        Some((speculation, file)) => Some(Draft::open(speculation, file, model, tokenizer)?),
+        None => None,
+    };
+    let needs = options.needs(model, options.quantization, &options.sizes(0));
+    let beside = draft.as_ref().map(|draft| draft.needs(options));
+    let automatic = speculation.is_some_and(|speculation| speculation.automatic);
+    let plan = Plan::new(options.memory_budget, &needs, beside.as_ref(), automatic)?;
+    let (first, second) = (model.bytes(), draft.as_ref().map_or(0, |draft| draft.model.bytes()));
+    let cpu = Arc::new(open_cpu(options)?);
+    let mut told = |done, _: u64| progress(done, first + second);
+    let decoder = model.load_target(options, plan.pages, &cpu, &mut told)?;
+    let mut told = |done, _: u64| progress(first + done, first + second);
+    let loaded = match draft.as_ref().zip(plan.draft) {
+        Some((draft, pages)) => Some(draft.load(options, pages, &cpu, &mut told)?),
+        None => None,
+    };
+    let left_out = draft.is_some() && loaded.is_none();
+    let memory = MemoryReport::new(options.memory_budget, &decoder, loaded.as_ref(), left_out);
+    let speculation = match speculation {
+        Some(speculation) if left_out => speculation.without_draft_model(),
+        as_asked => as_asked.cloned(),
+    };
+    Ok(Loaded { decoder, draft: loaded, speculation, memory })
 }

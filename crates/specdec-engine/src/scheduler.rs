@@ -6,7 +6,7 @@
 //! answer goes on where it stood. The oldest never gives way, so there is always progress; its
 //! longest text fits, or it would not have been let in.
 
-use crate::cache::{PAGE, pages_for};
+use crate::cache::pages_for;
 use crate::error::EngineError;
 use crate::load::tokenizer::Tokenizer;
 use crate::metrics::EngineMetrics;
@@ -209,9 +209,4 @@ fn lacks(seq: &Sequence) -> usize {
 /// Pages for `positions` positions of a sequence and its widest tree.
 fn needs(seq: &Sequence, positions: usize) -> usize {
     pages_for(positions + seq.budget.map_or(0, |budget| budget.nodes))
-}
-
-/// Pages for `seqs` sequences of `context` positions with `nodes` tree nodes each.
-pub(crate) fn pages_wanted(seqs: usize, context: usize, nodes: usize) -> usize {
-    seqs * (context + nodes).div_ceil(PAGE)
 }

@@ -42,6 +42,9 @@ pub struct Speculation {
     pub draws: bool,
     /// Format to which a draft model's weights are quantised at load; `None`: the file's.
     pub quantization: Option<Target>,
+    /// Whether the engine chose the sources: a draft model without room in the memory budget is then
+    /// left out, and no error.
+    pub automatic: bool,
 }
 
 impl Default for Speculation {
@@ -56,6 +59,7 @@ impl Default for Speculation {
             method: None,
             draws: true,
             quantization: None,
+            automatic: false,
         }
     }
 }
@@ -95,6 +99,13 @@ impl Speculation {
             Source::DraftModel(path) => Some(path),
             Source::Ngram => None,
         })
+    }
+
+    /// The same without a draft model; `None` if nothing is left.
+    pub(crate) fn without_draft_model(&self) -> Option<Self> {
+        let sources: Vec<Source> =
+            self.sources.iter().filter(|source| **source == Source::Ngram).cloned().collect();
+        (!sources.is_empty()).then(|| Self { sources, ..self.clone() })
     }
 
     /// The prompt lookup, if there is to be one.

@@ -6,6 +6,7 @@ use runs::{greedy, tokens};
 use specdec_engine::cache::Move;
 use specdec_engine::engine::Parts;
 use specdec_engine::load::{Gguf, ModelConfig, Tokenizer};
+use specdec_engine::memory::MemoryReport;
 use specdec_engine::model::{decoder::Decoder, rows::Step, weights::Weights};
 use specdec_engine::ops::cpu::{CpuOps, CpuSizes};
 use specdec_engine::ops::{Memory, Ops};
@@ -104,7 +105,7 @@ fn engine(passes: usize, panics: bool) -> Engine {
         seed: 0,
         speculation: None,
         drafter: None,
-        draft_memory: Memory::default(),
+        memory: MemoryReport::default(),
     })
     .unwrap()
 }

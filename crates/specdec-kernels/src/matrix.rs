@@ -37,6 +37,15 @@ macro_rules! groups {
                     $(Format::$name => Groups::$name(source.pack::<$name>(cpu)?),)*
                 })
             }
+
+            fn bytes(format: Format, rows: usize, cols: usize) -> Option<usize> {
+                let (per_panel, bytes) = match format {
+                    $(Format::$name => {
+                        ($name::groups(cols), size_of::<<$name as Layout>::Group>())
+                    })*
+                };
+                rows.div_ceil(ROWS).checked_mul(per_panel)?.checked_mul(bytes)
+            }
         }
     };
 }
@@ -164,6 +173,11 @@ impl Matrix {
             Target::Q8_0 => Groups::Q8_0(source.pack_as::<Q8_0>(cpu, to)?),
         };
         Ok(Matrix { rows, cols, groups })
+    }
+
+    /// Bytes of memory that packed weights of this shape keep; `None` if that is no number.
+    pub fn packed_bytes(format: Format, rows: usize, cols: usize) -> Option<usize> {
+        Groups::bytes(format, rows, cols)
     }
 
     /// Output elements.

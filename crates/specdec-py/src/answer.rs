@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use specdec_core::{FinishReason, SpecStats, StepEnd, Stop, TokenLogprobs};
+use specdec_engine::memory::MemoryReport;
 use specdec_engine::metrics::EngineMetrics;
 use specdec_engine::{Chunk, Completion};
 
@@ -167,6 +168,40 @@ impl From<EngineMetrics> for PyEngineMetrics {
             forward_by_rows: by_rows
                 .map(|(rows, (passes, time))| (rows, (passes, time.as_secs_f64())))
                 .collect(),
+        }
+    }
+}
+
+/// Fields of `specdec_rs.MemoryReport`, under their names there.
+#[derive(IntoPyObject)]
+pub(crate) struct PyMemoryReport {
+    budget: Option<usize>,
+    weights: usize,
+    kv_cache: usize,
+    activations: usize,
+    draft_weights: usize,
+    draft_kv_cache: usize,
+    draft_activations: usize,
+    kv_cache_tokens: usize,
+    draft_kv_cache_tokens: usize,
+    kv_tokens_lost_to_draft: usize,
+    draft_left_out: bool,
+}
+
+impl From<&MemoryReport> for PyMemoryReport {
+    fn from(report: &MemoryReport) -> Self {
+        Self {
+            budget: report.budget,
+            weights: report.target.weights,
+            kv_cache: report.target.kv,
+            activations: report.target.activations,
+            draft_weights: report.draft.weights,
+            draft_kv_cache: report.draft.kv,
+            draft_activations: report.draft.activations,
+            kv_cache_tokens: report.kv_tokens,
+            draft_kv_cache_tokens: report.draft_kv_tokens,
+            kv_tokens_lost_to_draft: report.kv_tokens_lost_to_draft(),
+            draft_left_out: report.draft_left_out,
         }
     }
 }

@@ -7,10 +7,9 @@ use std::thread;
 use pyo3::prelude::*;
 use serde_json::Value;
 use specdec_engine::load::{ChatOptions, Specials};
-use specdec_engine::ops::Memory;
 use specdec_engine::{self as core, EngineError, EngineOptions};
 
-use crate::answer::PyEngineMetrics;
+use crate::answer::{PyEngineMetrics, PyMemoryReport};
 use crate::border::{Progress, in_thread, interruptible, outside};
 use crate::local::Local;
 use crate::measure::parse;
@@ -28,7 +27,7 @@ impl Engine {
     #[pyo3(signature = (
         model, *, max_model_len, max_num_seqs, num_threads, seed, speculation, chat_template,
         progress, draft_model = None, max_queued = 4096, level = None,
-        quantization = None, enable_prefix_caching = true
+        quantization = None, memory_budget = None, enable_prefix_caching = true
     ))]
     #[expect(clippy::too_many_arguments, reason = "all are by name, as Python's LLM has them")]
     fn load(
@@ -45,6 +44,7 @@ impl Engine {
         max_queued: usize,
         level: Option<&str>,
         quantization: Option<&str>,
+        memory_budget: Option<usize>,
         enable_prefix_caching: bool,
     ) -> PyResult<Self> {
         let options = EngineOptions {
@@ -57,6 +57,7 @@ impl Engine {
             chat_template,
             level: outside(py, || parse(level))?,
             quantization: quantization.and_then(target),
+            memory_budget,
             enable_prefix_caching,
             ..EngineOptions::new(model)
         };
@@ -189,21 +190,11 @@ impl Engine {
         self.0.tokenizer().eos_id()
     }
 
-    /// Bytes held: weights, keys and values, activations.
+    /// Bytes by part, and what the caches hold.
     #[getter]
-    fn memory(&self) -> (usize, usize, usize) {
-        parts(self.0.memory())
+    fn memory(&self) -> PyMemoryReport {
+        self.0.memory().into()
     }
-
-    /// The same of the draft model.
-    #[getter]
-    fn draft_memory(&self) -> (usize, usize, usize) {
-        parts(self.0.draft_memory())
-    }
-}
-
-fn parts(memory: Memory) -> (usize, usize, usize) {
-    (memory.weights, memory.kv, memory.activations)
 }
 
 fn no_messages(error: &serde_json::Error) -> EngineError {

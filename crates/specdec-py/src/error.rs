@@ -13,6 +13,7 @@ import_exception!(specdec_rs.errors, ContextLengthError);
 import_exception!(specdec_rs.errors, EngineDeadError);
 import_exception!(specdec_rs.errors, ForkError);
 import_exception!(specdec_rs.errors, LogitsError);
+import_exception!(specdec_rs.errors, MemoryBudgetError);
 import_exception!(specdec_rs.errors, ModelLoadError);
 import_exception!(specdec_rs.errors, ModelNotFoundError);
 import_exception!(specdec_rs.errors, QueueFullError);
@@ -40,6 +41,7 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
         | E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {
             ModelLoadError::new_err(text)
         }
+        E::Memory { .. } => MemoryBudgetError::new_err(text),
         E::Law(_) => LogitsError::new_err(text),
         E::QueueFull { .. } => QueueFullError::new_err(text),
         E::Cancelled => RequestAborted::new_err(text),

@@ -90,6 +90,7 @@ pub(crate) struct PySpeculativeConfig {
     tree_depth: Option<usize>,
     draft_sample_method: Option<String>,
     quantization: Option<String>,
+    automatic: bool,
     rejection_sample_method: String,
 }
 
@@ -114,6 +115,7 @@ impl PySpeculativeConfig {
             },
             draws: self.draft_sample_method.as_deref() != Some("greedy"),
             quantization: self.quantization.as_deref().and_then(target),
+            automatic: self.automatic,
         }
     }
 }

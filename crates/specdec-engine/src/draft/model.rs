@@ -8,7 +8,6 @@ use super::grow::{Place, Scratch, grow};
 use crate::cache::SeqCache;
 use crate::error::EngineError;
 use crate::model::{decoder::Decoder, rows::Row};
-use crate::ops::Memory;
 use specdec_core::{Ask, DraftError, Drafter};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -64,11 +63,6 @@ impl ModelDrafter {
     /// A drafter on a loaded model.
     pub fn new(decoder: Decoder, sizes: ModelDrafterSizes) -> Self {
         Self { decoder, sizes, states: HashMap::new(), scratch: Scratch::default() }
-    }
-
-    /// Bytes held by the draft model's device.
-    pub fn memory(&self) -> Memory {
-        self.decoder.memory()
     }
 
     /// The draft model, for its limits and accounting.

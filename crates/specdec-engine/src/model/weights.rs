@@ -59,11 +59,7 @@ impl<'a> Weights<'a> {
         let (tensor, format) = self.read(name, rows.clone())?;
         let count = rows.map_or(tensor.rows() as usize, |rows| rows.len());
         let cols = tensor.cols() as usize;
-        let smaller = |to: &Target| {
-            let (to, from) = (to.format().row_bytes(cols), format.row_bytes(cols));
-            to.zip(from).is_some_and(|(to, from)| to < from)
-        };
-        match self.target.filter(smaller) {
+        match smaller(format, cols, self.target) {
             Some(to) => Matrix::pack_as(cpu, format, count, cols, &self.buffer, to),
             None => Matrix::pack(cpu, format, count, cols, &self.buffer),
         }
@@ -144,6 +140,30 @@ impl<'a> Weights<'a> {
         (self.progress)(self.done, self.total);
         Ok((tensor, format))
     }
+}
+
+/// The format that rows of `cols` weights are quantised to, if it makes them smaller.
+fn smaller(format: Format, cols: usize, target: Option<Target>) -> Option<Target> {
+    let from = format.row_bytes(cols);
+    target.filter(|to| to.format().row_bytes(cols).zip(from).is_some_and(|(to, from)| to < from))
+}
+
+/// Bytes that the tensors of `file` will take once they are packed, and those of the largest as it
+/// stands in the file: it is read while the others are in place. A tensor of an unknown format counts as it stands; it is refused when it is read.
+pub(crate) fn planned_bytes(file: &Gguf, target: Option<Target>) -> (usize, usize) {
+    let tensors = file.header().tensors();
+    let packed = |tensor: &TensorInfo| {
+        let (rows, cols) = (tensor.rows() as usize, tensor.cols() as usize);
+        let format = Format::from_ggml(tensor.kind.id)?;
+        if tensor.dims.len() == 1 {
+            return Some(cols * size_of::<f32>());
+        }
+        let format = smaller(format, cols, target).map_or(format, Target::format);
+        Matrix::packed_bytes(format, rows, cols)
+    };
+    let bytes = |tensor: &TensorInfo| packed(tensor).unwrap_or(tensor.bytes as usize);
+    let largest = tensors.iter().map(|tensor| tensor.bytes as usize).max().unwrap_or(0);
+    (tensors.iter().map(bytes).sum(), largest)
 }
 
 fn wrong(tensor: &str, source: MatrixError) -> EngineError {

@@ -31,6 +31,23 @@ pub struct CpuSizes {
     pub kv_type: KvType,
 }
 
+impl CpuSizes {
+    /// Bytes of activations, known before the formats of the weights are: as if every register had
+    /// all forms.
+    pub(crate) fn most_activations(&self, config: &ModelConfig) -> usize {
+        let all = Forms { int8x32: true, int8x256: true };
+        let (q, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+        let branch = if config.post_norms { config.hidden } else { 0 };
+        let floats = config.hidden + branch + q + 2 * kv + 2 * config.ffn + 2 * config.head_dim + 1;
+        let acts = [config.hidden, q, config.ffn].map(|cols| Acts::row_bytes(cols, all));
+        let row = floats * size_of::<f32>() + acts.iter().sum::<usize>();
+        let logits = config.vocab * size_of::<f32>() + Acts::row_bytes(config.hidden, all);
+        let hidden = self.captures * config.hidden * size_of::<f32>();
+        let partials = Partials::bytes_for(self.rows, config.heads, config.head_dim);
+        self.rows * row + self.logits * logits + self.hidden * hidden + partials
+    }
+}
+
 /// A weight matrix with its bias.
 struct Linear {
     matrix: Matrix,
@@ -240,6 +257,14 @@ impl Layer {
     fn matrices(&self) -> [&Linear; 7] {
         [&self.q, &self.k, &self.v, &self.out, &self.gate, &self.up, &self.down]
     }
+
+    fn bytes(&self) -> usize {
+        let heads = self.head_norms.iter().flat_map(|(q, k)| [q, k]);
+        let posts = self.attention_post.iter().chain(&self.ffn_post);
+        let norms = [&self.attention_norm, &self.ffn_norm].into_iter().chain(heads).chain(posts);
+        let matrices: usize = self.matrices().map(Linear::bytes).iter().sum();
+        matrices + norms.map(|norm| size_of_val(norm.as_slice())).sum::<usize>()
+    }
 }
 
 impl Parameters {
@@ -263,9 +288,9 @@ impl Parameters {
     }
 
     fn bytes(&self) -> usize {
-        let layers = self.layers.iter().flat_map(Layer::matrices).map(Linear::bytes);
+        let layers: usize = self.layers.iter().map(Layer::bytes).sum();
         let head = self.head.as_ref().map_or(0, Matrix::bytes);
-        self.embedding.bytes() + head + layers.sum::<usize>()
+        self.embedding.bytes() + head + layers + size_of_val(self.final_norm.as_slice())
     }
 
     fn bytes_read(&self) -> usize {
@@ -316,6 +341,17 @@ impl Arena {
             rotations: [0; 2].map(|_| Vec::with_capacity(rows * config.head_dim)),
             all_rows: (0..rows as u32).collect(),
         }
+    }
+
+    fn bytes(&self) -> usize {
+        let floats =
+            [&self.x, &self.q, &self.k, &self.v, &self.gate, &self.up, &self.logits, &self.branch];
+        let floats =
+            floats.into_iter().chain(&self.hidden).map(|part| size_of_val(part.as_slice()));
+        let acts = [&self.normed, &self.attended, &self.activated, &self.head_in].map(Acts::bytes);
+        let grown = self.rotations.iter().map(|part| part.capacity() * size_of::<f32>());
+        let rest = self.partials.bytes() + size_of_val(self.all_rows.as_slice());
+        floats.chain(acts).chain(grown).sum::<usize>() + rest
     }
 
     /// `normed = norm(x)` for the first `rows` rows, with the int8 forms that its readers want.
@@ -512,14 +548,11 @@ impl Ops for CpuOps {
     }
 
     fn memory(&self) -> Memory {
-        let arena = &self.arena;
-        let floats =
-            [&arena.x, &arena.q, &arena.k, &arena.v, &arena.gate, &arena.up, &arena.logits];
         Memory {
             weights: self.parameters.bytes(),
             weights_read: self.parameters.bytes_read(),
             kv: self.kv.bytes(),
-            activations: floats.iter().map(|register| size_of_val(register.as_slice())).sum(),
+            activations: self.arena.bytes(),
         }
     }
 }

@@ -78,6 +78,18 @@ impl Acts {
         }
     }
 
+    /// Bytes of memory that a row of `cols` values takes in these forms.
+    pub fn row_bytes(cols: usize, forms: Forms) -> usize {
+        let pairs = if forms.int8x32 { cols.div_ceil(64) * size_of::<Pair>() } else { 0 };
+        let supers = if forms.int8x256 { cols.div_ceil(256) * size_of::<Super>() } else { 0 };
+        cols * size_of::<f32>() + pairs + supers
+    }
+
+    /// Bytes of memory that all rows take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.values[..]) + size_of_val(&self.pairs[..]) + size_of_val(&self.supers[..])
+    }
+
     /// Values of a row.
     pub fn cols(&self) -> usize {
         self.cols

@@ -89,9 +89,20 @@ impl Partials {
 
     /// Room for calls of up to `rows` rows of `heads` query heads of `head_dim` numbers.
     pub fn new(rows: usize, heads: usize, head_dim: usize) -> Self {
+        let bytes = Self::bytes_for(rows, heads, head_dim);
         let share = HEADER + head_dim / LANES;
-        let shares = (rows * heads).max(Self::SPLIT / (share * size_of::<Vector>()));
-        Self { vectors: vec![[0.0; LANES]; shares * share], share }
+        Self { vectors: vec![[0.0; LANES]; bytes / size_of::<Vector>()], share }
+    }
+
+    /// Bytes of memory that partials for such calls take.
+    pub fn bytes_for(rows: usize, heads: usize, head_dim: usize) -> usize {
+        let share = (HEADER + head_dim / LANES) * size_of::<Vector>();
+        (rows * heads).max(Self::SPLIT / share) * share
+    }
+
+    /// Bytes of memory that this takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.vectors[..])
     }
 
     fn shares(&self) -> usize {
