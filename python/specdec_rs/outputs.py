@@ -95,9 +95,9 @@ class RequestMetrics:
         mean_itl_ms: generation time per token after the first. Tokens accepted in one step
             share a moment, so single gaps mean nothing; None below two tokens.
         tokens_per_second: tokens after the first over the generation time; None below two tokens.
+        speculative_decoding: None when speculation was off.
         num_preemptions: how often its answers gave their place in the cache to older requests and
             were read anew; more than a few say that the cache is too small for so many at once.
-        speculative_decoding: None when speculation was off.
     """
 
     queue_time_ms: float
@@ -105,8 +105,8 @@ class RequestMetrics:
     generation_time_ms: float
     mean_itl_ms: float | None
     tokens_per_second: float | None
-    num_preemptions: int = 0
     speculative_decoding: SpeculativeDecodingStats | None = None
+    num_preemptions: int = 0
 
 
 @dataclass(frozen=True)
