@@ -18,6 +18,7 @@ ALSO: dict[str, type[Exception]] = {
     "ForkError": RuntimeError,
     "HashMismatchError": RuntimeError,
     "LogitsError": ArithmeticError,
+    "MemoryBudgetError": MemoryError,
     "ModelLoadError": RuntimeError,
     "ModelNotFoundError": FileNotFoundError,
     "NotSupportedYetError": ValueError,
