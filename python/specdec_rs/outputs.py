@@ -227,8 +227,8 @@ class MemoryReport:
         draft_activations: likewise.
         kv_cache_tokens: positions that the cache holds, those of all running requests together.
         draft_kv_cache_tokens: positions that the draft model's cache holds.
-        kv_tokens_lost_to_draft: positions of the model's own cache that the draft's memory would
-            hold: what the draft costs.
+        kv_tokens_lost_to_draft: positions that the cache would hold more within the budget without
+            the draft model; 0 without a budget.
         draft_left_out: whether a draft model was left out because the budget holds fewer contexts
             with it (`method="auto"` only).
     """

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub pages: usize,
     /// Pages of its draft's; none without a draft.
     pub draft: Option<usize>,
+    /// Pages that the model's would have more without the draft.
+    pub lost: usize,
 }
 
 impl Plan {
@@ -65,14 +67,15 @@ impl Plan {
         automatic: bool,
     ) -> Result<Self, EngineError> {
         let Some(budget) = budget else {
-            return Ok(Self { pages: target.unbounded(), draft: draft.map(Needs::unbounded) });
+            let draft = draft.map(Needs::unbounded);
+            return Ok(Self { pages: target.unbounded(), draft, lost: 0 });
         };
         let alone = Self::within(budget, target, None);
         let both = draft.and_then(|draft| Self::within(budget, target, Some(draft)));
         let contexts = |plan: &Self| plan.pages / target.context;
         let plan = match (alone, both) {
             (Some(alone), Some(both)) if automatic && contexts(&both) < contexts(&alone) => alone,
-            (_, Some(both)) => both,
+            (Some(alone), Some(both)) => Self { lost: alone.pages - both.pages, ..both },
             (Some(alone), None) if draft.is_none() || automatic => alone,
             _ => return Err(too_small(budget, target, draft.filter(|_| !automatic))),
         };
@@ -90,7 +93,7 @@ impl Plan {
         let shared = (left / (target.page + beside.page)).min(beside.most);
         let pages = ((left - shared * beside.page) / target.page).min(target.most);
         let enough = pages >= target.context && shared >= beside.context;
-        enough.then_some(Self { pages, draft: draft.map(|_| shared) })
+        enough.then_some(Self { pages, draft: draft.map(|_| shared), lost: 0 })
     }
 }
 
@@ -129,16 +132,19 @@ pub struct MemoryReport {
     pub kv_tokens: usize,
     /// Positions that the draft's cache holds.
     pub draft_kv_tokens: usize,
+    /// Positions that the model's cache would hold more in its budget without the draft.
+    pub kv_tokens_lost_to_draft: usize,
     /// Whether a draft model was left out for want of room.
     pub draft_left_out: bool,
 }
 
 impl MemoryReport {
+    /// What `target` and `draft` hold by `plan`.
     pub(crate) fn new(
         budget: Option<usize>,
+        plan: Plan,
         target: &Decoder,
         draft: Option<&ModelDrafter>,
-        draft_left_out: bool,
     ) -> Self {
         let tokens = |decoder: &Decoder| decoder.pages().total() * PAGE;
         let draft = draft.map(ModelDrafter::decoder);
@@ -148,14 +154,9 @@ impl MemoryReport {
             draft: draft.map(Decoder::memory).unwrap_or_default(),
             kv_tokens: tokens(target),
             draft_kv_tokens: draft.map_or(0, tokens),
-            draft_left_out,
+            kv_tokens_lost_to_draft: plan.lost * PAGE,
+            draft_left_out: false,
         }
-    }
-
-    /// Positions of the model's own cache that the draft's memory would hold: what the draft costs.
-    pub fn kv_tokens_lost_to_draft(&self) -> usize {
-        let Memory { weights, kv, activations, .. } = self.draft;
-        (weights + kv + activations) * self.kv_tokens / self.target.kv.max(1)
     }
 }
 
@@ -195,6 +196,16 @@ mod tests {
         // A draft with a shorter context has no use for as many, and the model takes the rest.
         let short = Needs { context: 2, most: 8, ..DRAFT };
         assert_eq!(plan(11_000, Some(&short), false), Some((26, Some(8))));
+    }
+
+    #[test]
+    fn the_plan_says_what_the_draft_costs() {
+        let lost = |budget, draft| Plan::new(Some(budget), &TARGET, draft, false).unwrap().lost;
+        assert_eq!(lost(9500, Some(&DRAFT)), 35 - 10);
+        // Both caches are as large as they can be of use.
+        assert_eq!(lost(14_000, Some(&DRAFT)), 0);
+        assert_eq!(lost(9500, None), 0);
+        assert_eq!(Plan::new(None, &TARGET, Some(&DRAFT), false).unwrap().lost, 0);
     }
 
     #[test]

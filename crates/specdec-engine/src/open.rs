@@ -358,7 +358,8 @@ fn load_both(
         None => None,
     };
     let left_out = draft.is_some() && loaded.is_none();
-    let memory = MemoryReport::new(options.memory_budget, &decoder, loaded.as_ref(), left_out);
+    let memory = MemoryReport::new(options.memory_budget, plan, &decoder, loaded.as_ref());
+    let memory = MemoryReport { draft_left_out: left_out, ..memory };
     let speculation = match speculation {
         Some(speculation) if left_out => speculation.without_draft_model(),
         as_asked => as_asked.cloned(),

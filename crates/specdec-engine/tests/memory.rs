@@ -70,7 +70,7 @@ fn a_budget_is_kept_and_what_it_leaves_becomes_cache() {
             let registers = report.target.activations + report.draft.activations;
             assert!(whole || slack < pages + registers / 4, "{slack} left of {more}: {report:?}");
             assert_eq!(report.draft_kv_tokens > 0, with_draft);
-            assert_eq!(report.kv_tokens_lost_to_draft() > 0, with_draft);
+            assert_eq!(report.kv_tokens_lost_to_draft > 0, with_draft && !whole);
         }
     }
 }

@@ -200,7 +200,7 @@ impl From<&MemoryReport> for PyMemoryReport {
             draft_activations: report.draft.activations,
             kv_cache_tokens: report.kv_tokens,
             draft_kv_cache_tokens: report.draft_kv_tokens,
-            kv_tokens_lost_to_draft: report.kv_tokens_lost_to_draft(),
+            kv_tokens_lost_to_draft: report.kv_tokens_lost_to_draft,
             draft_left_out: report.draft_left_out,
         }
     }
