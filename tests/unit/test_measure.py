@@ -35,7 +35,8 @@ def test_every_width_has_its_cost(tiny: Path) -> None:
     # Two layers of width 64 with 2 of 4 heads for keys, 128 in between, 300 tokens padded to 304.
     layer = 64 * (2 * 64 + 2 * 32 + 3 * 128)
     assert costs["macs_per_row"] == 2 * layer + 64 * 300
-    assert costs["weight_bytes"] == 4 * (2 * layer + 64 * 304)
+    norms = 5 * 64
+    assert costs["weight_bytes"] == 4 * (2 * layer + 64 * 304 + norms)
     assert costs["kv_bytes"] == 8 * 2 * 2 * 32 * 2
     assert heard[-1][1] in {0, 3}
 
