@@ -50,6 +50,7 @@ fn packed_rows_are_the_files_rows() {
                 let matrix = Matrix::pack(&cpu, format, rows, cols, &raw).unwrap();
                 assert_eq!((matrix.rows(), matrix.cols()), (rows, cols));
                 assert_eq!(matrix.format(), format);
+                assert_eq!(Matrix::packed_bytes(format, rows, cols), Some(matrix.bytes()));
                 let mut expected = vec![0.0; rows * cols];
                 dequantise(format, &raw, &mut expected).unwrap();
                 for (row, expected) in expected.chunks(cols).enumerate() {

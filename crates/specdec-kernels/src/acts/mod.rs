@@ -232,3 +232,18 @@ impl Kernel for Quantise<'_> {
         self.0.quantise(s);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_take_the_bytes_that_are_told_before() {
+        for (int8x32, int8x256) in [(false, false), (true, false), (false, true), (true, true)] {
+            let forms = Forms { int8x32, int8x256 };
+            for cols in [32, 96, 256, 896] {
+                assert_eq!(Acts::new(3, cols, forms).bytes(), 3 * Acts::row_bytes(cols, forms));
+            }
+        }
+    }
+}
