@@ -57,6 +57,7 @@ def calls(llm: sd.LLM) -> None:
         assert_type(stream, sd.TextStream)
         assert_type(next(stream).output, sd.RequestOutput | None)
     assert_type(llm.get_metrics().forward_by_rows, dict[int, tuple[int, float]])
+    assert_type(llm.memory.kv_cache_tokens, int)
     llm.generate("a", params, False)  # type: ignore[call-arg]
     llm.generate("a", {"temperature": 0})  # type: ignore[arg-type]
     widths: dict[str, int] = {"num_speculative_tokens": 4}
