@@ -73,9 +73,16 @@ test-torch: test-oracle ## Compare with llama.cpp, torch and transformers (own e
 	.venv-torch/bin/python -m pytest $(ORACLES) tests/torch
 
 .PHONY: fuzz
-fuzz: ## Mutated inputs for every parser, a minute each
-	export SPECDEC_FUZZ_SECONDS=60
-	cargo test --release --locked -p specdec-engine --test fuzz -- --ignored --nocapture
+fuzz: ## Fuzz every parser with libFuzzer, a minute each
+	export PATH="$(CURDIR)/target/tools/bin:$$PATH"
+	command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz --root target/tools
+	cargo run --release --locked -p specdec-testkit --bin fuzz-corpus -- fuzz/corpus
+	# The sanitizer and the counters of branches are options of the stable compiler only so.
+	export RUSTC_BOOTSTRAP=1
+	for target in $$(cargo fuzz list); do
+	    cargo fuzz run $$target -- -max_total_time=60 -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+	        -print_final_stats=1
+	done
 
 .PHONY: test-asan
 test-asan: ## The kernels' tests under AddressSanitizer, at every instruction level of the machine

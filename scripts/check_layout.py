@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("crates", "python", "tests", "scripts", "benches", "examples", ".ci")
+ROOMS = ("crates", "python", "tests", "scripts", "benches", "examples", "fuzz", ".ci")
 SOURCE = (".rs", ".py", ".pyi")
 MAX_LINES = 600
 # The binding translates and never decides: a tenth of the Rust code is enough for that.

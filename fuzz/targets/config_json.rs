@@ -1,0 +1,4 @@
+//! `config.json` of a folder.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::folder_with("config.json", bytes));

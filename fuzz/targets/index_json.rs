@@ -1,0 +1,4 @@
+//! `model.safetensors.index.json` of a folder.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::folder_with("model.safetensors.index.json", bytes));
