@@ -154,9 +154,21 @@ pub fn invert(u: f64, law: &Law<f64>) -> TokenId {
 /// The token drawn is the arg min over x of -ln(u) / weight(x), u being the noise of x: an
 /// exponential race, the same as the arg max of log p + Gumbel noise.
 #[derive(Debug, Clone, Copy)]
-pub struct Coupled {
+pub struct Coupled<S = Key> {
     /// Whose noise.
-    pub key: Key,
+    pub key: S,
+}
+
+/// Where the noise of [`Coupled`] comes from: a [`Key`], or in tests a grid.
+pub trait Noise {
+    /// Two words for each of the tokens 2 * `pair` and 2 * `pair` + 1 at `position`.
+    fn block(&self, position: usize, pair: u32) -> [u32; 4];
+}
+
+impl Noise for Key {
+    fn block(&self, position: usize, pair: u32) -> [u32; 4] {
+        philox(Coupled { key: *self }.counter(position, pair), self.words())
+    }
 }
 
 impl Coupled {
@@ -164,7 +176,9 @@ impl Coupled {
     pub fn counter(&self, position: usize, pair: u32) -> Counter {
         [COUPLED << 24 | pair, position as u32, (position as u64 >> 32) as u32, self.key.sample]
     }
+}
 
+impl<S: Noise> Coupled<S> {
     /// The noise of (position, token), in (0, 1).
     pub fn uniform(&self, position: usize, token: TokenId) -> f64 {
         self.pair(position, token / 2)[(token % 2) as usize]
@@ -212,7 +226,7 @@ impl Coupled {
             let first = (chunk * PAIRS) as u32;
             let mut noise = [[0; 4]; PAIRS];
             for (i, words) in noise.iter_mut().enumerate() {
-                *words = philox(self.counter(position, first + i as u32), self.key.words());
+                *words = self.key.block(position, first + i as u32);
             }
             // 1 - u is at least this many times 2^-32, whatever the lower word is.
             let distance = |i: usize| f64::from(!noise[i / 2][2 * (i % 2) + 1]);
@@ -232,7 +246,7 @@ impl Coupled {
     }
 
     fn pair(&self, position: usize, pair: u32) -> [f64; 2] {
-        let [a, b, c, d] = philox(self.counter(position, pair), self.key.words());
+        let [a, b, c, d] = self.key.block(position, pair);
         [uniform(a, b), uniform(c, d)]
     }
 }
@@ -274,7 +288,7 @@ fn exponential(u: f64) -> f64 {
     (-math::ln(u)).max(1.0 - u)
 }
 
-impl Draws<f64> for Coupled {
+impl<S: Noise> Draws<f64> for Coupled<S> {
     fn draw(&mut self, _draw: Draw, position: usize, law: &Law<f64>) -> TokenId {
         self.race(position, law)
     }

@@ -56,7 +56,7 @@ fn golden_numbers() {
 /// Laws of random places: zeros, ties, certain tokens, p = q, disjoint.
 fn places() -> impl Iterator<Item = (Law<Rational>, Law<Rational>)> {
     (0..1_000).map(|seed| {
-        let toy = Toy { vocab: 2 + seed as usize % 3, seed };
+        let toy = Toy { vocab: 2 + seed as usize % 3, seed, greedy: false };
         (exact(&toy.target(&[])), exact(&toy.draft(&[])))
     })
 }

@@ -68,7 +68,7 @@ fn no_number_twice(seeds: std::ops::Range<u64>) {
     let mut steps = 0;
     for seed in seeds.clone() {
         let mut words = Words::new(seed, 0, &[]);
-        let toy = Toy { vocab: 6, seed };
+        let toy = Toy { vocab: 6, seed, greedy: false };
         for sample in 0..2 {
             let mut ledger = Ledger::default();
             let mut context = vec![0];
@@ -105,7 +105,7 @@ fn no_counter_is_used_twice_in_a_million_steps() {
 
 #[test]
 fn a_plain_step_draws_one_number() {
-    let toy = Toy { vocab: 4, seed: 3 };
+    let toy = Toy { vocab: 4, seed: 3, greedy: false };
     let drafts = Drafts { shape: Shape::Drawn, branching: 1, depth: 0, nodes: 0, cut: false };
     for verifier in Verifier::ALL {
         let mut ledger = Ledger::default();

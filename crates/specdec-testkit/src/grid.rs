@@ -1,8 +1,10 @@
 //! The float code that ships, with every number u it could draw replaced by every point of a grid:
 //! its exact law under a coarse generator.
 
-use specdec_core::chances::{Chances, Draw, Draws, accept, invert};
-use specdec_core::{Law, TokenId};
+use std::cmp::Ordering;
+
+use specdec_core::chances::{Chances, Draw, Draws, Noise, accept, invert};
+use specdec_core::{Law, Number, TokenId};
 
 use crate::enumerate::Branches;
 use crate::rational::Rational;
@@ -79,4 +81,55 @@ impl Chances<Rational> for Fit<'_> {
 pub fn midpoints(bits: u32) -> Vec<f64> {
     let n = 1_u32 << bits;
     (0..n).map(|k| (f64::from(k) + 0.5) / f64::from(n)).collect()
+}
+
+/// The numbers (k + 1/2) * 2^-52 of a few k < 2^52, as the words that the generator would give.
+#[derive(Debug)]
+pub struct Few<'a> {
+    /// What k can be.
+    pub points: &'a [u64],
+    /// Which of them the token `t` of position `p` has: `chosen[p * vocab + t]`, the first beyond.
+    pub chosen: &'a [u32],
+    /// Tokens.
+    pub vocab: usize,
+}
+
+impl Few<'_> {
+    fn point(&self, position: usize, token: usize) -> u64 {
+        let place = Some(position * self.vocab + token).filter(|_| token < self.vocab);
+        let chosen = place.and_then(|place| self.chosen.get(place));
+        self.points[chosen.map_or(0, |&i| i as usize)]
+    }
+
+    /// The tokens of positive weight in the order in which they finish the race at `position`, by
+    /// exact arithmetic: x before y iff u(x)^weight(y) > u(y)^weight(x), or iff x < y where these
+    /// are equal.
+    pub fn order(&self, position: usize, weights: &[u32]) -> Vec<TokenId> {
+        let u = |token: TokenId| {
+            Rational::new(2 * self.point(position, token as usize) as i64 + 1, 1 << 53)
+        };
+        let power = |token: TokenId, exponent: u32| {
+            (0..exponent).fold(Rational::one(), |product, _| product * u(token))
+        };
+        let before = |&x: &TokenId, &y: &TokenId| {
+            let (a, b) = (power(x, weights[y as usize]), power(y, weights[x as usize]));
+            b.partial_cmp(&a).unwrap_or(Ordering::Equal).then(x.cmp(&y))
+        };
+        let tokens = 0..weights.len() as TokenId;
+        let mut order: Vec<_> = tokens.filter(|&token| weights[token as usize] > 0).collect();
+        order.sort_by(before);
+        order
+    }
+}
+
+impl Noise for Few<'_> {
+    fn block(&self, position: usize, pair: u32) -> [u32; 4] {
+        let words = |token: usize| {
+            let number = self.point(position, token) << 12;
+            [number as u32, (number >> 32) as u32]
+        };
+        let first = 2 * pair as usize;
+        let ([a, b], [c, d]) = (words(first), words(first + 1));
+        [a, b, c, d]
+    }
 }

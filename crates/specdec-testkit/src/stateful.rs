@@ -48,10 +48,11 @@ impl Stateful {
             sampling.min_tokens = 2;
             sampling.end_token_ids = vec![token(&mut words)];
         }
-        match words.below(4) {
+        match words.below(5) {
             0 => sampling.top_k = 2,
             1 => sampling.top_p = 0.7,
             2 => sampling.min_p = 0.3,
+            3 => sampling.temperature = 0.0,
             _ => sampling.temperature = 0.5,
         }
         Self { toy, sampling }

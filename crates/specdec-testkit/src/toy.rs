@@ -52,8 +52,11 @@ impl Words {
 pub struct Toy {
     /// Number of tokens.
     pub vocab: usize,
-    /// Everything else follows from it.
+    /// All laws follow from it.
     pub seed: u64,
+    /// Whether the target is asked at temperature 0: all of its law on the largest weight, the
+    /// first of equal ones.
+    pub greedy: bool,
 }
 
 const TARGET: u32 = 1;
@@ -62,13 +65,24 @@ const DRAFT: u32 = 2;
 impl Toy {
     /// The target's weights after `prefix`: zeros, ties and certain tokens among them.
     pub fn target(&self, prefix: &[TokenId]) -> Vec<u32> {
+        let mut weights = self.warm(prefix);
+        if self.greedy {
+            let largest = weights.iter().max().copied();
+            let best = weights.iter().position(|weight| Some(*weight) == largest);
+            weights.iter_mut().enumerate().for_each(|(i, w)| *w = u32::from(Some(i) == best));
+        }
+        weights
+    }
+
+    /// The target's weights before the temperature.
+    fn warm(&self, prefix: &[TokenId]) -> Vec<u32> {
         random_weights(&mut Words::new(self.seed, TARGET, prefix), self.vocab)
     }
 
     /// The draft's weights after `prefix`: sometimes the target's own, sometimes where the target
-    /// is 0, sometimes unrelated.
+    /// is 0, sometimes unrelated. Soft even where the target is greedy.
     pub fn draft(&self, prefix: &[TokenId]) -> Vec<u32> {
-        let target = self.target(prefix);
+        let target = self.warm(prefix);
         let mut words = Words::new(self.seed, DRAFT, prefix);
         let complement: Vec<u32> = target.iter().map(|&w| u32::from(w == 0)).collect();
         match words.below(6) {
