@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
+pub mod sampled;
 pub mod sources;
 
 use specdec_core::rng::Key;
@@ -190,22 +191,28 @@ pub fn run(runner: &mut Runner, tokenizer: &Tokenizer, asks: Vec<Ask>) -> Vec<An
     let Runner { scheduler, own } = runner;
     let config = scheduler.decoder().config();
     let (context, vocab) = (config.context_length, config.vocab);
-    let mut answers = vec![Answer::default(); asks.len()];
     for (id, mut ask) in asks.into_iter().enumerate() {
         if let Some(drafter) = ask.drafter.take() {
             own.lock().unwrap().insert(id as u64, drafter);
         }
         scheduler.add(sequence(id as u64, ask, context, vocab, tokenizer));
     }
-    while !scheduler.is_idle() {
-        for update in scheduler.step().unwrap() {
-            answers[update.id as usize].add(update);
-        }
-    }
+    let answers = finish(scheduler).into_values().collect();
     own.lock().unwrap().clear();
     let pages = scheduler.decoder().pages();
     assert_eq!(pages.free(), pages.total(), "a page leaked");
     assert_eq!(scheduler.metrics().draft_failures, 0);
+    answers
+}
+
+/// Steps all sequences of a scheduler to their ends; what became of them, by id.
+pub fn finish(scheduler: &mut Scheduler) -> BTreeMap<u64, Answer> {
+    let mut answers = BTreeMap::<u64, Answer>::new();
+    while !scheduler.is_idle() {
+        for update in scheduler.step().unwrap() {
+            answers.entry(update.id).or_default().add(update);
+        }
+    }
     answers
 }
 
