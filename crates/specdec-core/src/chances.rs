@@ -166,6 +166,7 @@ pub trait Noise {
 }
 
 impl Noise for Key {
+    #[inline]
     fn block(&self, position: usize, pair: u32) -> [u32; 4] {
         philox(Coupled { key: *self }.counter(position, pair), self.words())
     }
@@ -173,6 +174,7 @@ impl Noise for Key {
 
 impl Coupled {
     /// The counter of the two tokens 2 * `pair` and 2 * `pair` + 1.
+    #[inline]
     pub fn counter(&self, position: usize, pair: u32) -> Counter {
         [COUPLED << 24 | pair, position as u32, (position as u64 >> 32) as u32, self.key.sample]
     }

@@ -47,6 +47,7 @@ pub struct Key {
 
 impl Key {
     /// The two words of the Philox key.
+    #[inline]
     pub fn words(self) -> [u32; 2] {
         [self.seed as u32, (self.seed >> 32) as u32]
     }

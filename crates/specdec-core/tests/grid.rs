@@ -8,7 +8,7 @@ use specdec_testkit::drafts::{Drafts, Shape};
 use specdec_testkit::enumerate::enumerate;
 use specdec_testkit::grid::{Few, Fit, Grid, midpoints};
 use specdec_testkit::rational::Rational;
-use specdec_testkit::rounds::{ToyLaws, Verifier, emitted, round};
+use specdec_testkit::rounds::{Verifier, emitted, round, toy_laws};
 use specdec_testkit::toy::{self, Toy, Words, texts};
 
 /// Chains and small trees: at most 5 numbers are drawn in a round.
@@ -119,7 +119,8 @@ fn counts_on_the_grid_are_exact_for_coupled() {
             let few = || Few { points: &POINTS, chosen: &chosen, vocab: toy.vocab };
             let mut noise = Coupled { key: few() };
             let tree = drafts.propose::<f64>(&toy, &[], &mut noise);
-            let mut laws = ToyLaws::new(&toy, &[], &tree);
+            let mut buffers = Vec::new();
+            let mut laws = toy_laws(&toy, &[], &tree, &mut buffers);
             let outcome = matching::verify(&tree, &mut laws, 0, &mut noise).expect("a law");
             let tokens = emitted(&tree, &outcome);
             for (place, token) in tokens.iter().enumerate() {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use specdec_core::{DraftTree, Law, Origin, TreeError};
+use specdec_core::verify::PathLaws;
+use specdec_core::{DraftTree, Law, LawError, Laws, Origin, TreeError};
 
 #[test]
 fn parents_come_first_and_siblings_differ() {
@@ -32,6 +33,25 @@ fn a_drawn_token_must_be_possible() {
     assert_eq!(tree.push(None, 2, drawn()), Ok(0));
     // Without replacement it cannot come again, whichever way.
     assert_eq!(tree.push(None, 2, drawn()), Err(TreeError::Duplicate { token: 2, node: 0 }));
+}
+
+#[test]
+fn a_walk_that_comes_back_finds_the_laws_of_its_path() {
+    let mut tree: DraftTree = DraftTree::chain(&[4, 5]);
+    let branch = tree.merge(None, 6).expect("the context");
+    let (mut made, mut buffers) = (Vec::new(), vec![Law::one_hot(9)]);
+    let mut laws = PathLaws::new(&tree, &mut buffers, |node, law| {
+        made.push(node);
+        *law = Law::one_hot(node.map_or(0, |node| node as u32 + 1));
+        if node == Some(1) { Err(LawError::NoToken { len: 0 }) } else { Ok(()) }
+    });
+    for (node, token) in [(None, 0), (Some(0), 1), (None, 0), (Some(0), 1), (Some(branch), 3)] {
+        assert_eq!(laws.at(node).expect("a law").only_token(), Some(token));
+    }
+    // A law that could not be made is not there the next time either.
+    assert!(laws.at(Some(1)).is_err() && laws.at(Some(1)).is_err());
+    drop(laws);
+    assert_eq!(made, [None, Some(0), Some(branch), Some(1), Some(1)]);
 }
 
 #[test]

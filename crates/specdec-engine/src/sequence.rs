@@ -13,23 +13,14 @@ use specdec_kernels::SimdRows;
 use std::time::Instant;
 
 /// Buffers that every sequence of an engine uses in turn.
+#[derive(Default)]
 pub struct Scratch {
     /// Passes over a row of the vocabulary.
     pub ops: SimdRows,
-    /// The law at the node in hand.
-    pub law: Law,
+    /// The laws of a walk, by depth.
+    pub laws: Vec<Law>,
     /// The row in hand, where processors change it.
     pub edited: specdec_core::Scratch,
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self {
-            ops: SimdRows::default(),
-            law: Law::one_hot(0),
-            edited: specdec_core::Scratch::default(),
-        }
-    }
 }
 
 /// What a sequence needs beside its prompt.

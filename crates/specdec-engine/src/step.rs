@@ -13,10 +13,8 @@ use crate::load::tokenizer::Tokenizer;
 use crate::metrics::EngineMetrics;
 use crate::model::{decoder::Decoder, rows::Row};
 use crate::sequence::{Scratch, Sequence};
-use specdec_core::{
-    Ask, Budget, DraftError, DraftTree, Drafter, Law, LawError, Laws, Outcome, Step, StepEnd,
-    TokenId,
-};
+use specdec_core::verify::PathLaws;
+use specdec_core::{Ask, Budget, DraftError, DraftTree, Drafter, LawError, Outcome, Step, StepEnd};
 use std::time::Instant;
 
 /// One sequence's share of a pass.
@@ -238,8 +236,14 @@ fn check(
     root: usize,
     scratch: &mut Scratch,
 ) -> Result<Outcome, LawError> {
-    let path = Vec::new();
-    let mut laws = RowLaws { decoder, root, seq, tree: &share.tree, path, scratch };
+    let Scratch { ops, laws, edited } = scratch;
+    let mut path = Vec::new();
+    let mut laws = PathLaws::new(&share.tree, laws, |node, law| {
+        let row = node.map_or(root, |node| root + 1 + node);
+        share.tree.tokens_to(node, &mut path);
+        let prefix = seq.history.then(&path);
+        seq.processors.law(logits(decoder, row), prefix, ops, edited, law)
+    });
     seq.method.verify(&share.tree, &mut laws, seq.tokens.len(), seq.key)
 }
 
@@ -280,25 +284,4 @@ fn emit(
 /// Every row that a verifier or an answer reads asked for its logits in [`push_rows`].
 fn logits(decoder: &Decoder, row: usize) -> &[f32] {
     decoder.logits(row).unwrap_or_default()
-}
-
-/// The target's laws at the nodes of one tree, made when a verifier looks.
-struct RowLaws<'a> {
-    decoder: &'a Decoder,
-    root: usize,
-    seq: &'a Sequence,
-    tree: &'a DraftTree,
-    path: Vec<TokenId>,
-    scratch: &'a mut Scratch,
-}
-
-impl Laws for RowLaws<'_> {
-    fn at(&mut self, node: Option<usize>) -> Result<&Law, LawError> {
-        let row = node.map_or(self.root, |node| self.root + 1 + node);
-        self.tree.tokens_to(node, &mut self.path);
-        let Scratch { ops, law, edited, .. } = &mut *self.scratch;
-        let prefix = self.seq.history.then(&self.path);
-        self.seq.processors.law(logits(self.decoder, row), prefix, ops, edited, law)?;
-        Ok(law)
-    }
 }

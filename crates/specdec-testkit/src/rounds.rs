@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use specdec_core::chances::Chances;
-use specdec_core::verify::{matching, standard, traversal};
+use specdec_core::verify::{PathLaws, matching, standard, traversal};
 use specdec_core::{DraftTree, Law, LawError, Laws, Number, Outcome, TokenId};
 
 use crate::drafts::{Drafts, prefix};
@@ -45,27 +45,17 @@ impl Verifier {
     }
 }
 
-/// The target's laws at the places of a tree.
-#[derive(Debug)]
-pub struct ToyLaws<'a, N> {
+/// The target's laws at the places of a tree after `context`, in buffers of any content.
+pub fn toy_laws<'a, N: Number + From<u32>>(
     toy: &'a Toy,
     context: &'a [TokenId],
     tree: &'a DraftTree<N>,
-    law: Option<Law<N>>,
-}
-
-impl<'a, N> ToyLaws<'a, N> {
-    /// Of `toy` after `context`.
-    pub fn new(toy: &'a Toy, context: &'a [TokenId], tree: &'a DraftTree<N>) -> Self {
-        Self { toy, context, tree, law: None }
-    }
-}
-
-impl<N: Number + From<u32>> Laws<N> for ToyLaws<'_, N> {
-    fn at(&mut self, node: Option<usize>) -> Result<&Law<N>, LawError> {
-        let prefix = prefix(self.context, self.tree, node);
-        Ok(self.law.insert(law(&self.toy.target(&prefix))))
-    }
+    buffers: &'a mut Vec<Law<N>>,
+) -> impl Laws<N> + 'a {
+    PathLaws::new(tree, buffers, move |node, out| {
+        *out = law(&toy.target(&prefix(context, tree, node)));
+        Ok(())
+    })
 }
 
 /// The tokens that one round emits after `context`.
@@ -77,7 +67,8 @@ pub fn round<N: Number + From<u32>, C: Chances<N>>(
     chances: &mut C,
 ) -> Vec<TokenId> {
     let tree = drafts.propose(toy, context, chances);
-    let mut laws = ToyLaws::new(toy, context, &tree);
+    let mut buffers = Vec::new();
+    let mut laws = toy_laws(toy, context, &tree, &mut buffers);
     let outcome =
         verifier.verify(&tree, &mut laws, context.len(), chances).expect("toy laws are laws");
     emitted(&tree, &outcome)

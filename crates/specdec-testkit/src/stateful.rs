@@ -2,9 +2,8 @@
 //! depends on all tokens before it.
 
 use specdec_core::row_ops::Scalar;
-use specdec_core::{
-    DraftTree, History, Law, LawError, Laws, Processors, Sampling, Scratch, TokenId,
-};
+use specdec_core::verify::PathLaws;
+use specdec_core::{History, Law, Processors, Sampling, Scratch, TokenId};
 
 use crate::drafts::Drafts;
 use crate::enumerate::Branches;
@@ -98,7 +97,12 @@ impl Stateful {
         let mut history = History::new(&PROMPT);
         while text.len() < length {
             let tree = drafts.propose(&self.toy, &text, branches);
-            let mut laws = StatefulLaws::new(self, &text, &history, &tree);
+            let (mut path, mut buffers) = (Vec::new(), Vec::new());
+            let mut laws = PathLaws::new(&tree, &mut buffers, |node, law| {
+                tree.tokens_to(node, &mut path);
+                *law = self.law(&text, &history, &path);
+                Ok(())
+            });
             let outcome = verifier.verify(&tree, &mut laws, text.len(), branches).expect("laws");
             for token in emitted(&tree, &outcome) {
                 history.push(token);
@@ -107,33 +111,5 @@ impl Stateful {
         }
         text.truncate(length);
         text
-    }
-}
-
-/// The laws at the places of a tree: the kept history, and the path laid over it.
-struct StatefulLaws<'a> {
-    model: &'a Stateful,
-    text: &'a [TokenId],
-    history: &'a History,
-    tree: &'a DraftTree<Rational>,
-    path: Vec<TokenId>,
-    law: Option<Law<Rational>>,
-}
-
-impl<'a> StatefulLaws<'a> {
-    fn new(
-        model: &'a Stateful,
-        text: &'a [TokenId],
-        history: &'a History,
-        tree: &'a DraftTree<Rational>,
-    ) -> Self {
-        Self { model, text, history, tree, path: Vec::new(), law: None }
-    }
-}
-
-impl Laws<Rational> for StatefulLaws<'_> {
-    fn at(&mut self, node: Option<usize>) -> Result<&Law<Rational>, LawError> {
-        self.tree.tokens_to(node, &mut self.path);
-        Ok(self.law.insert(self.model.law(self.text, self.history, &self.path)))
     }
 }

@@ -113,6 +113,34 @@ impl<N: Number> Law<N> {
         N::sum(&left)
     }
 
+    /// (scale * p - q)+, p being this law and q another over `total` without the tokens `taken`; its
+    /// total is its mass before it is normalised. `None` where it is zero everywhere.
+    ///
+    /// Whole vectors at a time where both are dense: an uncut law has all of the vocabulary.
+    pub(crate) fn excess(&self, scale: &N, q: &Self, taken: &[TokenId], total: &N) -> Option<Self> {
+        let part = |weight: &N| scale.clone() * (weight.clone() / self.total.clone());
+        let take = |part: &mut N, weight: &N| {
+            let rest = part.clone() - weight.clone() / total.clone();
+            *part = if rest > N::zero() { rest } else { N::zero() };
+        };
+        let mut weights: Vec<N> = self.weights.iter().map(part).collect();
+        if self.dense && q.dense {
+            weights.iter_mut().zip(&q.weights).for_each(|(part, weight)| take(part, weight));
+        } else {
+            for (token, weight) in q.iter() {
+                if let Some(i) = self.index(token) {
+                    take(&mut weights[i], weight);
+                }
+            }
+        }
+        for i in taken.iter().filter_map(|&token| self.index(token)) {
+            weights[i] = part(&self.weights[i]);
+        }
+        let total = N::sum(&weights);
+        let some = total > N::zero();
+        some.then(|| Self { ids: self.ids.clone(), dense: self.dense, weights, total })
+    }
+
     /// The law with other weights for the same tokens, or `None` if none of them is positive.
     pub(crate) fn reweighted(&self, mut weight: impl FnMut(TokenId, &N) -> N) -> Option<Self> {
         let weights: Vec<N> = self.iter().map(|(token, old)| weight(token, old)).collect();

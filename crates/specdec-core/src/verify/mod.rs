@@ -8,9 +8,12 @@
 pub mod kseq;
 pub mod lossy_typical;
 pub mod matching;
+mod path_laws;
 mod residual;
 pub mod standard;
 pub mod traversal;
+
+pub use path_laws::PathLaws;
 
 use crate::chances::{Coupled, Draws, Independent};
 use crate::rng::Key;
@@ -18,8 +21,8 @@ use crate::{DraftTree, Law, LawError, Number, TokenId};
 
 /// The target's laws at the places of a tree, built when asked for: unvisited nodes cost nothing.
 pub trait Laws<N = f64> {
-    /// The law of the token that follows `node` (`None`: the context). [`traversal`] may ask for
-    /// the same place again.
+    /// The law of the token that follows `node` (`None`: the context). [`traversal`] asks for a
+    /// place again when it comes back to it; [`PathLaws`] makes each law once all the same.
     ///
     /// # Errors
     /// The row of logits at that place is no law.

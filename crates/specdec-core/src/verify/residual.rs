@@ -44,9 +44,8 @@ impl<'a, N: Number> Proposal<'a, N> {
 /// (scale * p - q)+, whose total is its mass before it is normalised; `None` where it is zero
 /// everywhere.
 pub(super) fn residual<N: Number>(scale: &N, p: &Law<N>, q: &Proposal<N>) -> Option<Law<N>> {
-    p.reweighted(|token, weight| {
-        let kept = scale.clone() * (weight.clone() / p.total().clone());
-        let rest = kept - q.prob(token);
-        if rest > N::zero() { rest } else { N::zero() }
-    })
+    match q {
+        Proposal::Point(token) => p.excess(scale, &Law::one_hot(*token), &[], &N::one()),
+        Proposal::Drawn { law, taken, total } => p.excess(scale, law, taken, total),
+    }
 }

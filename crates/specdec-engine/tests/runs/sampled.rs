@@ -101,7 +101,9 @@ impl Request {
         let mut cache = SeqCache::default();
         decoder.forward(&mut [&mut cache], &rows).unwrap();
         let mut history = History::new(&self.prompt);
-        output.iter().for_each(|&token| history.push(token));
+        for &token in output {
+            history.push(token);
+        }
         let mut law = Law::one_hot(0);
         let (ops, scratch) = (&mut Scalar::default(), &mut Scratch::default());
         let logits = decoder.logits(rows.len() - 1).unwrap();
