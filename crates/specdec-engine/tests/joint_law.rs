@@ -81,7 +81,9 @@ fn check(method: Method, branching: usize, number: u64) {
     for thread in work {
         let (more, theirs) = thread.join().unwrap();
         stats.merge(&theirs);
-        more.into_iter().for_each(|(text, count)| *counts.entry(text).or_default() += count);
+        for (text, count) in more {
+            *counts.entry(text).or_default() += count;
+        }
     }
     let joint = request(method).joint(&mut open(&models().0.temp_file(), options).0);
     assert_eq!(joint.len(), 64);

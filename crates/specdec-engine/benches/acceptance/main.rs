@@ -68,7 +68,9 @@ fn number(name: &str, default: usize) -> Result<usize, Failure> {
 /// Steps, tokens per step and acceptance by depth.
 fn summary(answers: &[Answer]) -> String {
     let mut all = SpecStats::default();
-    answers.iter().for_each(|answer| all.merge(&answer.stats));
+    for answer in answers {
+        all.merge(&answer.stats);
+    }
     let emitted = |stats: &SpecStats| {
         let steps = stats.num_spec_steps as f64;
         (steps + stats.num_accepted_draft_tokens as f64, steps)
