@@ -112,7 +112,7 @@ fn growth(vocab: usize, rounds: usize) {
 
 /// Positions, slots and visible keys of all rows of a pass.
 fn mask(rounds: usize) {
-    let mut pages = PagePool::new(SEQS * COMMITTED.div_ceil(64) + 2 * SEQS);
+    let mut pages = PagePool::new(SEQS * COMMITTED.div_ceil(64) + 2 * SEQS, false);
     let mut caches: Vec<SeqCache> = (0..SEQS).map(|_| SeqCache::default()).collect();
     for cache in &mut caches {
         pages.reserve(cache, COMMITTED + 1 + NODES).expect("pages");
