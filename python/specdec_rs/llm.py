@@ -51,13 +51,15 @@ class LLM:
         max_num_seqs: most requests that run together; more wait.
         max_queued_requests: most answers that wait; a request beyond them is `QueueFullError`, but
             `generate` and `chat` wait for their own.
-        seed: for requests without a seed of their own. Does not make their text reproducible;
-            `SamplingParams.seed` does.
+        seed: for requests without a seed of their own. With the order of requests it decides their
+            texts, so a new process that makes the same calls repeats them; one text is repeated,
+            whatever came before, by `SamplingParams.seed`.
         num_threads: threads of a step; None: what the machine and its limits allow.
         enable_prefix_caching: keep the cache of texts while there is room, for later requests that
             begin alike; never changes the text.
         memory_budget: bytes for weights, caches and activations together, as a number or a text
-            such as "4GiB"; what is left beyond weights and activations becomes cache. With a draft
+            such as "4GiB"; what is left beyond weights and activations becomes cache, up to
+            `max_num_seqs` whole contexts (each with room for a draft, in whole pages). With a draft
             model and `method="auto"`, the draft is left out (with a warning) rather than fewer
             requests run. None: a cache of `max_num_seqs` whole contexts, at most 2 GiB but one.
         speculative_config: "auto" (today prompt lookup with 4 tokens), None (off), or a dict or

@@ -45,13 +45,13 @@ class SpeculativeDecodingStats:
     Attributes:
         mean_acceptance_length: tokens per step: 1 + accepted / steps.
         draft_acceptance_rate: accepted / drafted; None when nothing was drafted.
-        acceptance_histogram: `[i]` is the number of steps in which i drafts were accepted (the
-            token drawn after them is not counted).
+        acceptance_histogram: `[i]` is the number of steps in which i drafted tokens were accepted
+            (the token drawn after them is not counted).
         acceptance_histogram_by_draft_length: the same, split by the length of the step's draft.
         num_spec_steps: steps.
         num_plain_steps: forwards that verified no draft.
-        num_accepted_draft_tokens: drafts accepted.
-        num_draft_tokens: drafts verified.
+        num_accepted_draft_tokens: drafted tokens accepted.
+        num_draft_tokens: drafted tokens verified.
         num_spec_tokens: the configured number of tokens to draft in a step.
         max_tree_depth: longest path drafted.
         num_draft_tokens_per_pos: `[i]` is the number of steps whose draft reached depth i + 1.

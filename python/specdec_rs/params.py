@@ -26,15 +26,16 @@ class SamplingParams(Parameters):
     any model is touched; a bad one raises `ConfigError` (a `ValueError`).
 
     Attributes:
-        n: number of answers for the prompt, at most 1024. With a seed they differ, and each is a
-            function of the seed and its index.
+        n: number of answers for the prompt, at most 1024. With a seed each is a function of the
+            seed and its index, so they are drawn apart; with `temperature=0` all are equal.
         temperature: 0 is greedy (the most likely token, lowest id on ties); otherwise logits are
             divided by it.
         top_p: keep the smallest set of most likely tokens whose mass reaches `top_p`; 1 is off.
         top_k: keep the `top_k` most likely tokens; 0 or -1 is off.
         min_p: drop tokens less likely than `min_p` times the most likely one; 0 is off.
         seed: makes the text a function of weights, prompt, parameters and seed alone, with and
-            without speculation. None: different at every call.
+            without speculation. None: `LLM(seed=...)` and the order of requests decide it, so
+            calls differ, but a new process that makes the same calls gets the same texts.
         max_tokens: most tokens to generate; None is the rest of the context. (vLLM's default of
             16 surprises newcomers; here it is 256.)
         min_tokens: no end token, no `stop_token_ids` and no end of a `stop` string within this
@@ -50,7 +51,9 @@ class SamplingParams(Parameters):
         repetition_penalty: vLLM's meaning, above 0; 1 is off.
         logit_bias: token id to a number added to its logit.
         allowed_token_ids: only these tokens can be generated.
-        bad_words: words that are never generated, at the beginning of a word or within one.
+        bad_words: texts that are never generated, each as the tokens that it makes alone and after
+            a space; where other tokens spell it (" Paris" may be one token, for "Par"), it can
+            still come.
         logprobs: report the log-probability of each token and of this many most likely ones, at
             most 20 (raw log-softmax of the model, before temperature and filters). vLLM's -1, the
             whole vocabulary, is refused: for each token it would be tens of megabytes.

@@ -44,7 +44,7 @@ def summary(output: RequestOutput) -> str:
     stats = metrics.speculative_decoding
     if stats is not None and stats.num_draft_tokens:
         parts.append(
-            f"{stats.num_accepted_draft_tokens} of {stats.num_draft_tokens} drafts accepted"
+            f"{stats.num_accepted_draft_tokens} of {stats.num_draft_tokens} drafted tokens accepted"
         )
         parts.append(f"{stats.mean_acceptance_length:.2f} tokens per drafted step")
     return ", ".join(parts)

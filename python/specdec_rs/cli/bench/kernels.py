@@ -72,6 +72,9 @@ def run(
     The roof of w rows is max(bytes / B, w * MAC / R): bytes that a pass reads, products of a row,
     read bandwidth B, rate R of the machine's byte-product instruction. B and R are measured in
     turns with the passes. If B moves by more than 10 % within the run, the run is void.
+
+    T(w) is the median over the rounds; T(w)/T(1) is the median of the ratios within each round, not
+    the quotient of two medians.
     """
     path = resolve(model, progress=to_stderr())
     with _rounds(f"timing {path.name}") as progress:
