@@ -135,7 +135,7 @@ def test_the_report_says_why_nothing_was_drafted(tiny: Path) -> None:
     assert stats.num_draft_tokens == 0
     assert stats.draft_acceptance_rate is None
     reasons = stats.draft_stop_reasons
-    assert reasons["no_draft"] + reasons["budget"] == stats.num_plain_steps == 6
+    assert reasons["no_draft"] + reasons["prompt"] == stats.num_plain_steps == 6
     assert reasons["no_draft"] > 0
 
 

@@ -13,6 +13,8 @@ pub enum StepEnd {
     AllAccepted,
     /// There was no room to draft: `max_tokens`, the context, or the plan said so.
     Budget,
+    /// The step read text that was there before, as a prompt, and drafts follow behind it.
+    Prompt,
     /// The request ended within the step.
     Finished,
 }
@@ -61,8 +63,8 @@ pub struct SpecStats {
     pub accepted_per_position: Vec<u64>,
     /// Longest path of all trees.
     pub max_tree_depth: usize,
-    /// Ends of all steps: rejected, no draft, all accepted, budget, finished.
-    pub ends: [u64; 5],
+    /// Ends of all steps, in the order of [`StepEnd`].
+    pub ends: [u64; 6],
     /// Every step in order, if asked for.
     pub steps: Option<Vec<Step>>,
 }

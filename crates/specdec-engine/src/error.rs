@@ -100,6 +100,19 @@ pub enum EngineError {
         /// What helps.
         advice: &'static str,
     },
+    /// The system has no room for what a pass computes.
+    #[error(
+        "no memory for the {bytes} bytes that a pass of {rows} rows, {logits} of them with logits, \
+         takes at most; lower max_num_seqs or num_speculative_tokens, or give a memory_budget"
+    )]
+    Activations {
+        /// Bytes, at most.
+        bytes: usize,
+        /// Most rows of a pass.
+        rows: usize,
+        /// Most rows of a pass with logits.
+        logits: usize,
+    },
     /// A forward pass was asked for rows that it cannot run.
     #[error("row {row} {reason}")]
     Rows {

@@ -90,7 +90,10 @@ impl Plan {
         let reading = target.reading.max(beside.reading);
         budget.checked_sub(target.weights + beside.weights + reading)?;
         let left = budget.checked_sub(target.fixed() + beside.fixed())?;
+        // The model's first context comes before what a draft with a shorter one has room for.
+        let spare = left.checked_sub(target.context * target.page)?;
         let shared = (left / (target.page + beside.page)).min(beside.most);
+        let shared = shared.min(spare.checked_div(beside.page).unwrap_or(0));
         let pages = ((left - shared * beside.page) / target.page).min(target.most);
         let enough = pages >= target.context && shared >= beside.context;
         enough.then_some(Self { pages, draft: draft.map(|_| shared), lost: 0 })
@@ -228,7 +231,8 @@ mod tests {
 
     #[test]
     fn what_the_error_says_is_needed_is_enough() {
-        for draft in [None, Some(&DRAFT)] {
+        let short = Needs { context: 2, most: 8, ..DRAFT };
+        for draft in [None, Some(&DRAFT), Some(&short)] {
             let error = Plan::new(Some(1), &TARGET, draft, false).unwrap_err();
             let EngineError::Memory { needed, .. } = error else { panic!("{error}") };
             assert!(plan(needed, draft, false).is_some());

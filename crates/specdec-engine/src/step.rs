@@ -45,7 +45,11 @@ impl Share {
     }
 
     fn end(&self, outcome: &Outcome) -> StepEnd {
-        if self.room() { outcome.walk.into() } else { StepEnd::Budget }
+        match self.missing {
+            1 if self.room() => outcome.walk.into(),
+            1 => StepEnd::Budget,
+            _ => StepEnd::Prompt,
+        }
     }
 }
 

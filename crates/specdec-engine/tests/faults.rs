@@ -86,14 +86,18 @@ impl Ops for Failing {
     }
 }
 
-fn engine(passes: usize, panics: bool) -> Engine {
-    let file = Gguf::open(TinyModel::llama().temp_file()).unwrap();
+fn device(file: &Gguf, logits: usize) -> Result<CpuOps, EngineError> {
     let config = ModelConfig::from_gguf(file.header()).unwrap();
     let sizes =
-        CpuSizes { rows: 64, logits: 8, hidden: 0, captures: 0, pages: 64, kv_type: KvType::F16 };
+        CpuSizes { rows: 64, logits, hidden: 0, captures: 0, pages: 64, kv_type: KvType::F16 };
     let mut ignored = |_, _| ();
-    let mut weights = Weights::new(&file, &mut ignored);
-    let device = CpuOps::load(Cpu::new(1).unwrap(), &config, &mut weights, sizes).unwrap();
+    let mut weights = Weights::new(file, &mut ignored);
+    CpuOps::load(Cpu::new(1).unwrap(), &config, &mut weights, sizes)
+}
+
+fn engine(passes: usize, panics: bool) -> Engine {
+    let file = Gguf::open(TinyModel::llama().temp_file()).unwrap();
+    let device = device(&file, 8).unwrap();
     let ops = Box::new(Failing { device, passes, panics });
     Engine::start(Parts {
         decoder: Decoder::new(ops, Vec::new()).unwrap(),
@@ -119,6 +123,14 @@ fn end(handle: &RequestHandle) -> EngineError {
             Err(error) => return error,
         }
     }
+}
+
+#[test]
+fn activations_beyond_the_system_s_memory_are_an_error() {
+    let file = Gguf::open(TinyModel::llama().temp_file()).unwrap();
+    // Beyond what an address of this machine can name, so that no overcommitting grants it.
+    let error = device(&file, 1 << 40).map(drop).unwrap_err();
+    assert!(matches!(&error, EngineError::Activations { logits, .. } if *logits == 1 << 40));
 }
 
 #[test]

@@ -113,6 +113,7 @@ impl From<SpecStats> for PySpecStats {
             ("all_accepted", StepEnd::AllAccepted),
             ("no_draft", StepEnd::NoDraft),
             ("budget", StepEnd::Budget),
+            ("prompt", StepEnd::Prompt),
             ("finished", StepEnd::Finished),
         ];
         let drafted = stats.num_draft_tokens > 0;

@@ -37,6 +37,7 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
         | E::Tensor { .. }
         | E::Vocabulary { .. }
         | E::Kv(_)
+        | E::Activations { .. }
         | E::Spawn(_)
         | E::Cpu(CpuError::Level { .. } | CpuError::Pool(PoolError::Spawn { .. })) => {
             ModelLoadError::new_err(text)

@@ -152,6 +152,7 @@ _REASONS = {
     "all_accepted": "the whole draft was accepted",
     "no_draft": "nothing in the text to draft from",
     "budget": "no room left for a draft",
+    "prompt": "the prompt was read",
     "finished": "the answer ended",
 }
 

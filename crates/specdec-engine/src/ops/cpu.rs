@@ -46,6 +46,17 @@ impl CpuSizes {
         let partials = Partials::bytes_for(self.rows, config.heads, config.head_dim);
         self.rows * row + self.logits * logits + self.hidden * hidden + partials
     }
+
+    /// Whether the system gives that much; the arena itself would end the process if not.
+    fn check_room(&self, config: &ModelConfig) -> Result<(), EngineError> {
+        let bytes = self.most_activations(config);
+        let refused = |_| EngineError::Activations { bytes, rows: self.rows, logits: self.logits };
+        let mut room: Vec<u8> = Vec::new();
+        let reserved = room.try_reserve_exact(bytes).map_err(refused);
+        // Or the compiler does without room that nobody uses.
+        std::hint::black_box(&room);
+        reserved
+    }
 }
 
 /// A weight matrix with its bias.
@@ -136,6 +147,7 @@ impl CpuOps {
             config.head_dim,
             sizes.kv_type,
         )?;
+        sizes.check_room(config)?;
         let arena = Arena::new(config, &parameters, &sizes);
         let divisors = weights.rope_divisors(config)?;
         let near = config.window.map_or(config.rope_base, |window| window.rope_base);
