@@ -33,6 +33,8 @@ Message = Mapping[str, Any]
 Conversation = Sequence[Message]
 
 _PROMPT = 'a string, {"prompt": str} or {"prompt_token_ids": [int, ...]}'
+# What a message may hold instead of content.
+_INSTEAD = ("tool_calls", "function_call", "tool_responses", "reasoning_content", "thinking")
 _CONVERSATION = 'a list of messages like {"role": "user", "content": "..."}'
 
 
@@ -86,6 +88,8 @@ def render(engine: Engine, messages: Conversation, form: ChatForm = ChatForm()) 
     try:
         plain = [_plain(index, message) for index, message in enumerate(messages)]
         document = json.dumps(plain, ensure_ascii=False, allow_nan=False)
+    except ConfigError:
+        raise
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"messages: found what is no JSON ({error})") from None
     check.unicode("messages", document)
@@ -96,13 +100,16 @@ def render(engine: Engine, messages: Conversation, form: ChatForm = ChatForm()) 
 def _plain(index: int, message: Message) -> dict[str, Any]:
     """The message with its content as one text: OpenAI's text parts joined by line ends."""
     content = message.get("content")
+    if content is None and "role" in message and not any(map(message.get, _INSTEAD)):
+        name = f"messages[{index}]"
+        raise ConfigError(f"{name} has no content; give it a text or a list of parts as 'content'")
     if content is None or isinstance(content, str):
         return dict(message)
     parts = content if isinstance(content, Sequence) else ()
     texts = [p["text"] for p in parts if isinstance(p, Mapping) and p.get("type") == "text"]
     if not texts or len(texts) != len(parts) or not all(isinstance(t, str) for t in texts):
         name = f"messages[{index}]['content']"
-        raise check.wrong(name, content, 'a string or text parts {"type": "text", "text": str}')
+        raise check.wrong(name, content, 'text or a list of parts {"type": "text", "text": str}')
     return {**message, "content": "\n".join(texts)}
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Literal, TypedDict, TypeVar, Unpack
+from types import TracebackType
+from typing import Literal, Self, TypedDict, TypeVar, Unpack
 
 from specdec_rs import _checks as check
 from specdec_rs import _prompts
@@ -46,11 +48,30 @@ class LLMOptions(TypedDict, total=False):
     revision: str | None
 
 
+@dataclass(eq=False)
+class _Open:
+    """A request that has its name, and its answer as soon as the engine has taken it."""
+
+    answer: Answer | None = None
+    aborted: bool = False
+
+    def begin(self, answer: Answer) -> None:
+        self.answer = answer
+        if self.aborted:
+            answer.cancel()
+
+    def abort(self) -> None:
+        self.aborted = True
+        if self.answer is not None:
+            self.answer.cancel()
+
+
 class AsyncLLM:
     """An `LLM` whose answers are asynchronous iterators.
 
     Requests of any number of tasks run together. The event loop is never blocked: each wait is on
-    a thread of this object. Making it blocks while the model loads.
+    a thread of this object. Making it blocks while the model loads. It is an asynchronous context
+    manager: `async with AsyncLLM(...) as llm` ends with its `shutdown`.
 
     Args:
         model: as for `LLM`.
@@ -63,7 +84,7 @@ class AsyncLLM:
     def __init__(self, model: str | PathLike[str], **options: Unpack[LLMOptions]) -> None:
         self._llm = LLM(model, **options)
         self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="specdec-wait")
-        self._open: dict[str, Answer] = {}
+        self._open: dict[str, _Open] = {}
 
     async def generate(
         self,
@@ -79,16 +100,19 @@ class AsyncLLM:
         Args:
             prompt: as for `LLM.generate`.
             sampling_params: None is `SamplingParams()`.
-            request_id: a name for `abort`, not that of an open request; None: the engine's number.
+            request_id: a name for `abort`, not that of an open request; None: the engine's number,
+                with "'" behind it where a request was given that name.
 
         Raises:
+            ConfigError: a request of that `request_id` is open.
             QueueFullError: as many requests wait as the engine takes.
             SpecdecError: as `LLM.generate`.
         """
         (params,) = _prompts.params_for(1, sampling_params)
-        encoded = await self._in_thread(lambda: _prompts.encode(self._llm.engine, prompt))
-        async for output in self._run(encoded, params, request_id):
-            yield output
+        run = self._run(lambda: _prompts.encode(self._llm.engine, prompt), params, request_id)
+        async with aclosing(run) as outputs:
+            async for output in outputs:
+                yield output
 
     async def chat(
         self,
@@ -99,18 +123,19 @@ class AsyncLLM:
     ) -> AsyncGenerator[RequestOutput, None]:
         """Answer one conversation through the model's chat template; otherwise as `generate`."""
         (params,) = _prompts.params_for(1, sampling_params)
-        encoded = await self._in_thread(lambda: _prompts.render(self._llm.engine, messages))
-        async for output in self._run(encoded, params, request_id):
-            yield output
+        run = self._run(lambda: _prompts.render(self._llm.engine, messages), params, request_id)
+        async with aclosing(run) as outputs:
+            async for output in outputs:
+                yield output
 
     async def abort(self, request_id: str) -> None:
         """End a request; its iteration ends with what was said, `finish_reason` "abort".
 
         A request that has ended, or never was, is no error.
         """
-        answer = self._open.get(request_id)
-        if answer is not None:
-            answer.cancel()
+        request = self._open.get(request_id)
+        if request is not None:
+            request.abort()
 
     async def check_health(self) -> None:
         """Return if the engine can be asked.
@@ -142,27 +167,54 @@ class AsyncLLM:
         self._llm.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it
+
+        # The engine ends after the step in flight; not on a thread of the pool that ends with it.
+        await asyncio.to_thread(self.shutdown)
+
     async def _run(
-        self, prompt: Encoded, params: SamplingParams, request_id: str | None
+        self, encode: Callable[[], Encoded], params: SamplingParams, request_id: str | None
     ) -> AsyncGenerator[RequestOutput, None]:
-        if request_id is not None and check.text("request_id", request_id) in self._open:
-            raise ConfigError(f"request_id: found {request_id!r}, which is open; choose another")
-        answer = await self._in_thread(lambda: self._llm.submit(prompt, params))
-        name = request_id or answer.request_id
-        self._open[name] = answer
+        request = _Open()
+        # Nothing is awaited before a given name is taken, so no other request can take it too.
+        name = None if request_id is None else self._take(request_id, request)
         try:
-            while True:
+            prompt = await self._in_thread(encode)
+            answer = await self._in_thread(lambda: self._llm.submit(prompt, params))
+            name = name or self._take_number(answer.request_id, request)
+            request.begin(answer)
+            last = answer.partial(aborted=True) if request.aborted else None
+            while last is None:
                 try:
-                    chunk = await self._in_thread(answer.step)
+                    last = (await self._in_thread(answer.step)).output
                 except RequestAborted:
-                    yield replace(answer.partial(aborted=True), request_id=name)
-                    return
-                yield replace(chunk.output or answer.partial(), request_id=name)
-                if chunk.output is not None:
-                    return
+                    last = answer.partial(aborted=True)
+                if last is None:
+                    yield replace(answer.partial(), request_id=name)
         finally:
-            self._open.pop(name, None)
-            answer.cancel()
+            if name is not None:
+                del self._open[name]
+            request.abort()
+        yield replace(last, request_id=name)
+
+    def _take(self, name: str, request: _Open) -> str:
+        if self._open.setdefault(check.text("request_id", name), request) is not request:
+            raise ConfigError(f"request_id: found {name!r}, which is open; choose another")
+        return name
+
+    def _take_number(self, number: str, request: _Open) -> str:
+        while self._open.setdefault(number, request) is not request:
+            number += "'"
+        return number
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it

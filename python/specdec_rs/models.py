@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specdec_rs import _checks as check
 from specdec_rs.catalogue import CATALOGUE, Model, Part
-from specdec_rs.errors import ModelNotFoundError
+from specdec_rs.errors import ModelLoadError, ModelNotFoundError
 from specdec_rs.fetch import fetch
 from specdec_rs.progress import Progress
 
@@ -47,20 +47,23 @@ def resolve(
         progress: shows how far a download is.
 
     Raises:
-        ConfigError: `model` is no string or path.
+        ConfigError: `model` is no string or path, or `revision` is given and `model` no hub id.
         ModelNotFoundError: there is no such thing, or a folder does not hold one GGUF file.
+        ModelLoadError: it is one file of a folder of transformers.
         FetchError: it exists but could not be brought here.
     """
     if not isinstance(model, (str, PathLike)):
         raise check.wrong("model", model, "a catalogue name, a path, a folder or a hub id")
     written = check.text("model", fspath(model))
+    if revision is not None:
+        check.text("revision", revision)
     if isinstance(model, str) and model in CATALOGUE:
+        _no_revision(revision, written, "of the catalogue")
         return fetch(CATALOGUE[model], progress)
     path = Path(written).expanduser()
-    if path.is_dir():
-        return path if (path / "config.json").is_file() else _only_gguf(path)
     if path.exists():
-        return path
+        _no_revision(revision, written, "on this machine")
+        return _local(path)
     if isinstance(model, str) and _HUB_ID.fullmatch(model):
         from specdec_rs.hub import from_hub  # noqa: PLC0415 - needs an optional package
 
@@ -69,6 +72,31 @@ def resolve(
         f"no file, folder or catalogue model {written!r}{check.near(written, CATALOGUE)}; "
         f"give the path of a GGUF file or one of {', '.join(CATALOGUE)}"
     )
+
+
+def _no_revision(revision: str | None, model: str, where: str) -> None:
+    if revision is not None:
+        expected = f"None: {model!r} is a model {where}, and only a hub id has revisions"
+        raise check.wrong("revision", revision, expected)
+
+
+def _local(path: Path) -> Path:
+    if path.is_dir():
+        return path if (path / "config.json").is_file() else _only_gguf(path)
+    if path.suffix.lower() == ".safetensors" and not _is_gguf(path):
+        raise ModelLoadError(
+            f"{path} holds weights alone; give its folder, {path.absolute().parent}, which is to "
+            "hold config.json and the tokenizer too"
+        )
+    return path
+
+
+def _is_gguf(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return True  # the engine says why it cannot be read
 
 
 def _only_gguf(folder: Path) -> Path:

@@ -76,9 +76,10 @@ class SpeculativeConfig(Parameters):
 
     def __post_init__(self) -> None:
         self._settle(_CHECKS)
-        self._settle_lookup_window()
         self._refuse_what_is_missing()
         self._settle_sources()
+        # Last: it sets what was not given, and errors speak of what was.
+        self._settle_lookup_window()
 
     def _settle_lookup_window(self) -> None:
         low, high = self.prompt_lookup_min, self.prompt_lookup_max
@@ -105,7 +106,7 @@ class SpeculativeConfig(Parameters):
         if self.model is not None and not {"auto", "draft_model"} & set(methods):
             raise check.wrong("model", self.model, f"None with method={self.method!r}")
         self._refuse_without("ngram", "prompt_lookup_min", "prompt_lookup_max")
-        self._refuse_without("draft_model", "draft_sample_method", "quantization")
+        self._refuse_without("draft_model", *_DRAFT_HINTS)
         if self.rejection_sample_method == "block" and (
             (self.branching_factor or 1) > 1 or len(self.sources) > 1
         ):
@@ -117,7 +118,8 @@ class SpeculativeConfig(Parameters):
         for name in names:
             value = getattr(self, name)
             if value is not None and source not in self.sources:
-                raise check.wrong(name, value, f"None with method={self.method!r}")
+                hint = _DRAFT_HINTS.get(name) if self.automatic else None
+                raise check.wrong(name, value, hint or f"None with method={self.method!r}")
 
     def _methods(self) -> tuple[str, ...]:
         return (self.method,) if isinstance(self.method, str) else tuple(self.method)
@@ -161,13 +163,25 @@ class SpeculativeConfig(Parameters):
         )
 
 
+# What "auto" would have taken, had there been a model.
+_DRAFT_HINTS = {
+    "draft_sample_method": "None: it is how a draft model drafts, and none is given; name one in "
+    "`model`",
+    "quantization": "None: it quantises a draft model, and none is given; name one in `model` "
+    "(LLM(quantization=...) quantises the model itself)",
+}
+
+
 def _method(name: str, value: object) -> str | tuple[str, ...]:
     if isinstance(value, str):
         return check.choice(name, value, METHODS)
     items = check.sequence(name, value, "methods")
     if not items:
         raise ConfigError("method: found an empty list; use speculative_config=None to turn it off")
-    return tuple(check.choice(f"{name}[{i}]", item, METHODS) for i, item in enumerate(items))
+    methods = tuple(check.choice(f"{name}[{i}]", item, METHODS) for i, item in enumerate(items))
+    if len(set(methods)) < len(methods):
+        raise check.wrong(name, value, "each method once")
+    return methods
 
 
 def _model(name: str, value: object) -> str:

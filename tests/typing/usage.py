@@ -66,6 +66,15 @@ def calls(llm: sd.LLM) -> None:
     sd.LLM("m", max_len=3)  # type: ignore[arg-type]
 
 
+async def asynchronous() -> None:
+    """A context manager with the options of `LLM`, and iterators of outputs."""
+    async with sd.AsyncLLM("m", max_num_seqs=2) as llm:
+        assert_type(llm, sd.AsyncLLM)
+        async for output in llm.generate("a", params, request_id="x"):
+            assert_type(output, sd.RequestOutput)
+    sd.AsyncLLM("m", max_len=3)  # type: ignore[call-arg]
+
+
 def primitives(probs: npt.NDArray[np.float32]) -> None:
     """Arrays of any floating type go in, plain numbers come out."""
     found = sdn.verify_chain(probs, probs[1:], [1], method="block", seed=1)

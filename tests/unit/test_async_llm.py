@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,6 +83,62 @@ def test_a_request_id_names_one_open_request(engine: sd.AsyncLLM) -> None:
     asyncio.run(ask())
 
 
+def test_two_requests_at_once_cannot_share_an_id(engine: sd.AsyncLLM) -> None:
+    async def ask() -> list[object]:
+        both = (last(engine.generate(p, SHORT, request_id="x")) for p in "ab")
+        return await asyncio.gather(*both, return_exceptions=True)
+
+    first, second = asyncio.run(ask())
+    assert isinstance(first, sd.RequestOutput)
+    assert isinstance(second, sd.ConfigError)
+    assert "which is open" in str(second)
+
+
+def test_every_end_frees_the_id(engine: sd.AsyncLLM) -> None:
+    async def ask() -> None:
+        with pytest.raises(sd.ConfigError):
+            await anext(engine.generate({}, SHORT, request_id="x"))  # type: ignore[arg-type]
+        with pytest.raises(sd.ContextLengthError):
+            await anext(engine.generate({"prompt_token_ids": []}, SHORT, request_id="x"))
+        cancelled = asyncio.create_task(last(engine.generate("a", LONG, request_id="x")))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+        async for output in engine.generate("a", SHORT, request_id="x"):
+            if output.finished:  # its iteration has not ended, but the request has
+                await last(engine.generate("b", SHORT, request_id="x"))
+
+    asyncio.run(ask())
+
+
+def test_an_abort_counts_before_the_engine_has_the_request(engine: sd.AsyncLLM) -> None:
+    async def ask() -> sd.RequestOutput:
+        task = asyncio.create_task(last(engine.generate("a", LONG, request_id="x")))
+        await asyncio.sleep(0)
+        await engine.abort("x")
+        return await task
+
+    (answer,) = asyncio.run(ask()).outputs
+    assert answer.finish_reason == "abort"
+    assert answer.token_ids == []
+
+
+def test_a_chosen_id_is_never_given_to_another_request(engine: sd.AsyncLLM) -> None:
+    async def ask() -> None:
+        probe = await last(engine.generate("a", SHORT))
+        # The engine's next numbers: one of them is the unnamed request's.
+        names = [str(int(probe.request_id) + i) for i in (1, 2, 3)]
+        named = [engine.generate("a", LONG, request_id=name) for name in names[1:]]
+        outputs = [await anext(each) for each in named]
+        unnamed = engine.generate("a", LONG)
+        outputs.append(await anext(unnamed))
+        assert len({output.request_id for output in outputs}) == 3
+        for each in (*named, unnamed):
+            await each.aclose()
+
+    asyncio.run(ask())
+
+
 def test_a_cancelled_task_frees_its_place(engine: sd.AsyncLLM) -> None:
     async def ask() -> None:
         tasks = [asyncio.create_task(last(engine.generate("a", LONG))) for _ in range(8)]
@@ -129,5 +187,33 @@ def test_after_shutdown(engine: sd.AsyncLLM) -> None:
             await engine.check_health()
         with pytest.raises(sd.ClosedError):
             await anext(engine.generate("a", SHORT))
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("fault", [None, KeyError("mine")])
+def test_async_with_shuts_down(tiny: Path, fault: KeyError | None) -> None:
+    async def ask() -> sd.AsyncLLM:
+        engine = sd.AsyncLLM(tiny)
+        with pytest.raises(KeyError, match="mine") if fault else nullcontext():
+            async with engine as entered:
+                assert entered is engine
+                assert (await last(entered.generate("a", SHORT))).finished
+                if fault:
+                    raise fault
+        with pytest.raises(sd.ClosedError):
+            await engine.check_health()
+        return engine
+
+    asyncio.run(ask()).shutdown()
+
+
+def test_async_with_ends_open_requests(tiny: Path) -> None:
+    async def ask() -> None:
+        async with sd.AsyncLLM(tiny, max_num_seqs=1) as engine:
+            outputs = engine.generate("a", replace(LONG, temperature=1, n=50))
+            await anext(outputs)
+        with pytest.raises(sd.ClosedError):
+            await last(outputs)
 
     asyncio.run(ask())

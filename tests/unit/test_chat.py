@@ -74,9 +74,19 @@ BAD: list[tuple[Any, str]] = [
     ([[]], r"messages: found \[\[\]\]"),
     ([["x"]], r"messages: found \[\['x'\]\]"),
     ([{"content": "x"}], "message 0 is no object with a role"),
-    ([{"role": "user", "content": {1, 2}}], "no JSON"),
-    ([{"role": "user", "content": CYCLE}], "no JSON"),
-    ([{"role": "user", "content": float("nan")}], "no JSON"),
+    ([{"role": "user"}], r"^messages\[0\] has no content"),
+    ([YES[0], {"role": "assistant", "content": None}], r"^messages\[1\] has no content"),
+    ([{"role": "assistant", "tool_calls": []}], r"^messages\[0\] has no content"),
+    (
+        [{"role": "user", "content": 5}],
+        r"^messages\[0\]\['content'\]: found 5 \(int\), expected text or a list of parts",
+    ),
+    ([{"role": "user", "content": {1, 2}}], "expected text or a list"),
+    ([{"role": "user", "content": CYCLE}], "expected text or a list"),
+    ([{"role": "user", "content": float("nan")}], "expected text or a list"),
+    ([{"role": "user", "content": "x", "more": {1, 2}}], "no JSON"),
+    ([{"role": "user", "content": "x", "more": CYCLE}], "no JSON"),
+    ([{"role": "user", "content": "x", "more": float("nan")}], "no JSON"),
     ([{"role": "user", "content": "\udc00"}], "lone surrogate"),
 ]
 
@@ -85,6 +95,15 @@ BAD: list[tuple[Any, str]] = [
 def test_no_conversation_is_a_typed_error(llm: sd.LLM, messages: Any, message: str) -> None:
     with pytest.raises(sd.ConfigError, match=message):
         llm.chat(messages, GREEDY, use_tqdm=False)
+
+
+@pytest.mark.parametrize("beside", [{}, {"content": None}, {"content": ""}])
+def test_a_call_of_a_tool_needs_no_content(llm: sd.LLM, beside: dict[str, Any]) -> None:
+    call = {"type": "function", "function": {"name": "f", "arguments": {}}}
+    template = "{% for m in messages %}{{ m.tool_calls[0].function.name }}{% endfor %}"
+    messages = [{"role": "assistant", "tool_calls": [call], **beside}]
+    (output,) = llm.chat(messages, GREEDY, chat_template=template, use_tqdm=False)
+    assert output.prompt == "f"
 
 
 @pytest.mark.parametrize(

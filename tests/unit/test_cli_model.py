@@ -79,7 +79,10 @@ def test_demo_shows_both_texts_where_there_is_no_terminal() -> None:
     [
         ('{"method": "nonsense"}', "method"),
         ("{not json", "not JSON"),
-        ("[]", "speculative_config"),
+        ("[]", "speculative-config"),
+        ("off", "--speculative-config: found 'off' (str), expected auto, none or JSON"),
+        ("None", """such as '{"method": "ngram"}'"""),
+        ('{"a":' * 10_000, "not JSON"),
     ],
 )
 def test_a_wrong_speculative_config_is_one_line_and_status_2(option: str, reason: str) -> None:

@@ -80,6 +80,34 @@ def test_what_is_no_name_at_all(wrong: object) -> None:
         resolve(wrong)  # type: ignore[arg-type]
 
 
+def test_one_file_of_safetensors_is_named_by_its_folder(tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"\x08\0\0\0\0\0\0\0{}      ")
+    with pytest.raises(sd.ModelLoadError, match="give its folder") as caught:
+        resolve(file)
+    assert str(tmp_path) in str(caught.value)
+    file.write_bytes(b"GGUF")  # the name does not matter where the file is one
+    assert resolve(file) == file
+
+
+@pytest.mark.parametrize("kind", ["catalogue", "file", "folder"])
+def test_a_revision_is_for_hub_ids(cache: Path, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"GGUF")
+    model = {"catalogue": "smollm2-135m", "file": str(file), "folder": str(tmp_path)}[kind]
+    with pytest.raises(sd.ConfigError, match=r"^revision: found 'x'.*only a hub id") as caught:
+        resolve(model, revision="x")
+    assert repr(model) in str(caught.value)
+    with pytest.raises(sd.ConfigError, match=r"^revision: found 'x'"):
+        sd.LLM(model, revision="x")
+
+
+@pytest.mark.parametrize("wrong", ["", 3])
+def test_what_is_no_revision(wrong: object) -> None:
+    with pytest.raises(sd.ConfigError, match=r"^revision: found .*a string"):
+        resolve("owner/repo", revision=wrong)  # type: ignore[arg-type]
+
+
 def test_a_catalogue_name_wins_over_a_folder(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,8 @@ BAD: list[tuple[str, Any]] = [
     ("method", None),
     ("method", []),
     ("method", ["ngram", "x"]),
+    ("method", ["ngram", "ngram"]),
+    ("method", ["draft_model", "ngram", "draft_model"]),
     ("method", 3),
     ("model", 3),
     ("model", ""),
@@ -122,9 +124,17 @@ def test_sources_in_their_order() -> None:
 CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
     ({"method": "draft_model"}, r"^model: found None, .*'draft_model'"),
     ({"method": "ngram", "model": "d"}, r"^model: found 'd'"),
-    ({"draft_sample_method": "greedy"}, r"^draft_sample_method: found 'greedy'"),
-    ({"quantization": "q4_0"}, r"^quantization: found 'q4_0'"),
+    (
+        {"draft_sample_method": "greedy"},
+        r"^draft_sample_method: found 'greedy' .*a draft model drafts, and none is given",
+    ),
+    (
+        {"quantization": "q4_0"},
+        r"^quantization: found 'q4_0' .*quantises a draft model, and none is given.*LLM",
+    ),
+    ({"method": "ngram", "quantization": "q4_0"}, r"^quantization: .* with method='ngram'"),
     ({"method": "draft_model", "model": "d", "prompt_lookup_min": 2}, r"^prompt_lookup_min: "),
+    ({"method": "draft_model", "model": "d", "prompt_lookup_max": 3}, r"^prompt_lookup_max: "),
     ({"rejection_sample_method": "block", "branching_factor": 2}, r"^rejection_sample_method: "),
     ({"rejection_sample_method": "block", "model": "d"}, r"^rejection_sample_method: .*traversal"),
 ]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
+from specdec_rs import _checks as check
 from specdec_rs.errors import ConfigError
 from specdec_rs.llm import LLM
 from specdec_rs.params import SamplingParams
@@ -55,14 +56,21 @@ def load(model: str, speculative: str, num_threads: int | None) -> LLM:
     return LLM(model, speculative_config=_config(speculative), num_threads=num_threads)
 
 
+# As they are typed in a shell.
+_FORMS = """auto, none or JSON such as '{"method": "ngram"}', quoted so that it is one word"""
+
+
 def _config(option: str) -> Literal["auto"] | dict[str, object] | None:
     if option == "none":
         return None
+    if option == "auto":
+        return "auto"
     if not option.startswith("{"):
-        # Any other word is for `LLM` to refuse, which knows what is allowed.
-        return cast(Literal["auto"], option)
+        raise check.wrong("--speculative-config", option, _FORMS)
     try:
-        config = json.loads(option)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"speculative_config is not JSON: {error}") from error
-    return cast(dict[str, object], config)
+        config: dict[str, object] = json.loads(option)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"--speculative-config is not JSON ({error}), expected {_FORMS}"
+        ) from error
+    return config
