@@ -59,8 +59,9 @@ class SpeculativeDecodingStats:
             i + 1.
         draft_stop_reasons: why each step's accepted run ended, with counts: "rejected" (the model
             chose another token), "all_accepted" (the draft was used up), "no_draft" (nothing to
-            propose), "budget" (no room to draft: `max_tokens` or the context was near), "prompt" (the
-            step read the prompt), "finished" (the request ended inside the run). Steps that drafted nothing are counted here too.
+            propose), "budget" (no room to draft: `max_tokens` or the context was near), "prompt"
+            (the step read the prompt), "finished" (the request ended inside the run). Steps that
+            drafted nothing are counted here too.
     """
 
     mean_acceptance_length: float
