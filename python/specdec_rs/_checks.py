@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
+from specdec_rs._shown import shown
 from specdec_rs.errors import ConfigError
 
 # Ids and seeds end up in unsigned words of the engine.
@@ -22,10 +23,9 @@ U64_MAX = 2**64 - 1
 
 def wrong(name: str, value: object, expected: str) -> ConfigError:
     """The error for a bad `value`: what was found, what is expected."""
-    shown = repr(value)
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
-    return ConfigError(f"{name}: found {shown} ({type(value).__name__}), expected {expected}")
+    return ConfigError(
+        f"{name}: found {shown(value)} ({type(value).__name__}), expected {expected}"
+    )
 
 
 def _bounds(kind: str, low: float | None, high: float | None, *, open_low: bool = False) -> str:
@@ -63,7 +63,8 @@ def size(name: str, value: object) -> int:
             raise wrong(name, value, expected)
         found = operator.index(value)
     else:
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *([kKMGT]?i?B)", value.strip())
+        # Python reads no whole number of more than 4,300 digits.
+        match = re.fullmatch(r"([0-9]{1,99}(?:\.[0-9]{1,99})?) *([kKMGT]?i?B)", value.strip())
         unit = _UNITS.get(match[2].replace("KB", "kB")) if match else None
         if match is None or unit is None:
             raise wrong(name, value, expected)
@@ -120,23 +121,32 @@ def choice(name: str, value: object, allowed: Iterable[str]) -> str:
 
 def sequence(name: str, value: object, of: str) -> tuple[object, ...]:
     """The items of a list, tuple or other iterable that is neither a string nor a mapping."""
+    return items(name, value, f"a list of {of}")
+
+
+def items(name: str, value: object, expected: str) -> tuple[object, ...]:
+    """As `sequence`, with the whole expectation in the caller's words."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise wrong(name, value, f"a list of {of}")
-    return tuple(value)
+        raise wrong(name, value, expected)
+    try:
+        found = iter(value)
+    except TypeError:  # an array without dimensions, or a class
+        raise wrong(name, value, expected) from None
+    return tuple(found)
 
 
 def strings(name: str, value: object) -> tuple[str, ...]:
     """A string or a list of strings, none empty, as a tuple."""
     if isinstance(value, str):
         return (text(name, value),)
-    items = sequence(name, value, "strings")
-    return tuple(text(f"{name}[{i}]", item) for i, item in enumerate(items))
+    found = sequence(name, value, "strings")
+    return tuple(text(f"{name}[{i}]", item) for i, item in enumerate(found))
 
 
 def token_ids(name: str, value: object) -> tuple[int, ...]:
     """A list of token ids as a tuple."""
-    items = sequence(name, value, "token ids")
-    return tuple(integer(f"{name}[{i}]", item, 0, U32_MAX) for i, item in enumerate(items))
+    found = sequence(name, value, "token ids")
+    return tuple(integer(f"{name}[{i}]", item, 0, U32_MAX) for i, item in enumerate(found))
 
 
 def known_names(what: str, found: Iterable[object], allowed: Iterable[str]) -> None:
@@ -144,9 +154,9 @@ def known_names(what: str, found: Iterable[object], allowed: Iterable[str]) -> N
     allowed = list(allowed)
     for name in found:
         if name not in allowed:
-            hint = near(str(name), allowed)
+            hint = near(name, allowed) if isinstance(name, str) else ""
             raise ConfigError(
-                f"{what} has no parameter {name!r}{hint}; known ones are {', '.join(allowed)}"
+                f"{what} has no parameter {shown(name)}{hint}; known ones are {', '.join(allowed)}"
             )
 
 

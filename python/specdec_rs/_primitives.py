@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,12 @@ from specdec_rs import _checks as check
 from specdec_rs import _core
 from specdec_rs.errors import ConfigError
 from specdec_rs.params import SamplingParams
-from specdec_rs.reference import formulas
 
 CHAIN_METHODS = ("greedy", "standard", "block", "coupled")
 TREE_METHODS = ("greedy", "standard", "traversal", "coupled")
+
+# Entries of a mask, one byte each: more is a mistake, and would take the machine with it.
+MAX_MASK = 1 << 32
 
 # Rows of probabilities as the core reads them, and the token ids of their columns with the size of
 # the vocabulary, where they are not all tokens.
@@ -82,8 +85,8 @@ def whole_numbers(name: str, values: Any) -> list[int]:
     """
     if hasattr(values, "tolist"):
         values = values.tolist()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise check.wrong(name, values, "a sequence of whole numbers")
+    if type(values) is not list:
+        values = check.items(name, values, "a sequence of whole numbers")
     return _within(name, values, -(2**63), 2**63 - 1)
 
 
@@ -120,7 +123,8 @@ def law(
     def ids(name: str, values: Any) -> list[int]:
         return _within(name, whole_numbers(name, values), 0, vocab - 1)
 
-    words = [ids(f"bad_words[{i}]", word) for i, word in enumerate(bad_words)]
+    banned = check.items("bad_words", bad_words, "a list of lists of token ids")
+    words = [ids(f"bad_words[{i}]", word) for i, word in enumerate(banned)]
     return _core.process_logits(
         logits,
         params,
@@ -142,7 +146,8 @@ class Nodes:
 
 def merge(sequences: Iterable[Any], max_nodes: int | None) -> Nodes:
     """Merge sequences into a tree, level by level."""
-    paths = [whole_numbers(f"sequences[{i}]", one) for i, one in enumerate(sequences)]
+    given = check.items("sequences", sequences, "a list of lists of token ids")
+    paths = [whole_numbers(f"sequences[{i}]", one) for i, one in enumerate(given)]
     room = None if max_nodes is None else check.integer("max_nodes", max_nodes, 0)
     nodes = Nodes([], [], [])
     children: dict[tuple[int, int], int] = {}
@@ -164,13 +169,19 @@ def merge(sequences: Iterable[Any], max_nodes: int | None) -> Nodes:
     return nodes
 
 
-def ancestors(parents: Any) -> list[list[int]]:
-    """For each node the nodes from a child of the context down to itself."""
-    paths: list[list[int]] = []
-    for node, parent in enumerate(whole_numbers("parents", parents)):
+def masked(parents: Any, context_length: int) -> tuple[list[int], int]:
+    """Checked parents and length of the context, small enough for a mask."""
+    found = whole_numbers("parents", parents)
+    for node, parent in enumerate(found):
         check.integer(f"parents[{node}]", parent, -1, node - 1)
-        paths.append([*(paths[parent] if parent >= 0 else ()), node])
-    return paths
+    front = check.integer("context_length", context_length, 0, check.U32_MAX)
+    size = len(found) * (front + len(found))
+    if size > MAX_MASK:
+        raise ConfigError(
+            f"context_length: {front} and {len(found)} nodes make a mask of {size} bytes, "
+            f"expected at most {MAX_MASK}"
+        )
+    return found, front
 
 
 def expected_tokens(alpha: float, gamma: int) -> float:
@@ -180,13 +191,18 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
     Args:
         alpha: probability that a drafted token is accepted, 0 to 1, the same at each place.
-        gamma: drafted tokens in a step, 0 or more.
+        gamma: drafted tokens in a step, 0 to 2^32 - 1.
 
     Raises:
         ConfigError: a value out of range.
     """
     alpha = check.number("alpha", alpha, 0, 1)
-    return float(formulas.expected_tokens(alpha, check.integer("gamma", gamma, 0)))
+    tokens = check.integer("gamma", gamma, 0, check.U32_MAX) + 1
+    if alpha == 1:
+        return float(tokens)
+    # Near 1 the power would lose the digits of 1 - alpha^tokens; its logarithm keeps them.
+    missed = 1 - alpha**tokens if alpha <= 0.5 else -math.expm1(tokens * math.log(alpha))
+    return missed / (1 - alpha)
 
 
 def speedup(
@@ -201,7 +217,7 @@ def speedup(
 
     Args:
         alpha: probability that a drafted token is accepted, 0 to 1.
-        gamma: drafted tokens in a step, 0 or more.
+        gamma: drafted tokens in a step, 0 to 2^32 - 1.
         draft_cost: time of one draft step over that of a target step of one row, 0 or more.
         verify_cost: v, the time of a target step by its rows, in any unit: a function, or the
             times of 1, 2, .. rows (`specdec bench kernels` measures them). None takes it for
@@ -210,16 +226,30 @@ def speedup(
     Raises:
         ConfigError: a value out of range, or no time for gamma + 1 rows.
     """
-    alpha, gamma = check.number("alpha", alpha, 0, 1), check.integer("gamma", gamma, 0)
+    tokens, gamma = expected_tokens(alpha, gamma), int(gamma)
     draft_cost = check.number("draft_cost", draft_cost, 0)
+    cost = _cost(verify_cost)
+    time = gamma * draft_cost + cost(gamma + 1) / cost(1)
+    if time == 0:
+        raise check.wrong("verify_cost", verify_cost, "times whose ratio is not 0 in float64")
+    return tokens / time
+
+
+def _cost(
+    verify_cost: Sequence[float] | Callable[[int], float] | None,
+) -> Callable[[int], float]:
+    """The time of a number of rows, checked as it is asked for."""
+    if verify_cost is None:
+        return lambda _rows: 1.0
+    if callable(verify_cost):
+        return lambda rows: check.number(
+            f"verify_cost({rows})", verify_cost(rows), 0, open_low=True
+        )
+    times = check.items("verify_cost", verify_cost, "a function, or the times of 1, 2, .. rows")
 
     def cost(rows: int) -> float:
-        if verify_cost is None:
-            return 1.0
-        if callable(verify_cost):
-            return check.number(f"verify_cost({rows})", verify_cost(rows), 0, open_low=True)
-        if len(verify_cost) < rows:
+        if len(times) < rows:
             raise check.wrong("verify_cost", verify_cost, f"times of 1 to {rows} rows")
-        return check.number(f"verify_cost[{rows - 1}]", verify_cost[rows - 1], 0, open_low=True)
+        return check.number(f"verify_cost[{rows - 1}]", times[rows - 1], 0, open_low=True)
 
-    return float(formulas.speedup(alpha, gamma, draft_cost, cost))
+    return cost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, TypeGuard
 
@@ -117,9 +117,7 @@ def several(name: str, value: object) -> list[object]:
     """The prompts of a call: one, or a list of them."""
     if isinstance(value, (str, Mapping)):
         return [value]
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return list(value)
-    raise check.wrong(name, value, f"{_PROMPT}, or a list of these")
+    return list(check.items(name, value, f"{_PROMPT}, or a list of these"))
 
 
 def several_conversations(messages: object) -> list[Conversation]:
@@ -148,9 +146,8 @@ def params_for(count: int, params: object) -> list[SamplingParams]:
         params = SamplingParams()
     if isinstance(params, SamplingParams):
         return [params] * count
-    if isinstance(params, (str, Mapping)) or not isinstance(params, Iterable):
-        raise check.wrong("sampling_params", params, expected)
-    each = list(params)
-    if len(each) != count or not all(isinstance(one, SamplingParams) for one in each):
+    found = check.items("sampling_params", params, expected)
+    each = [one for one in found if isinstance(one, SamplingParams)]
+    if not len(each) == len(found) == count:
         raise check.wrong("sampling_params", params, expected)
     return each

@@ -7,6 +7,8 @@ too. A message says what was found, what was expected and what to do.
 
 from __future__ import annotations
 
+from specdec_rs._shown import shown
+
 __all__ = [
     "ClosedError",
     "ConfigError",
@@ -48,7 +50,7 @@ class NotSupportedYetError(ConfigError):
     """
 
     def __init__(self, field: str, value: object, hint: str) -> None:
-        super().__init__(f"{field}={value!r} is not yet supported; {hint}")
+        super().__init__(f"{field}={shown(value)} is not yet supported; {hint}")
         self.field = field
         self.value = value
         self._hint = hint

@@ -366,7 +366,8 @@ def _arguments(of: type) -> list[str]:
 
 
 def _refuse(name: str, value: object, default: object, hint: str) -> None:
-    if value != default:
+    # An array compares item by item, so the type is looked at first.
+    if not isinstance(value, type(default)) or value != default:
         raise NotSupportedYetError(name, value, f"leave it at {default!r}: {hint}")
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike, fspath
 from pathlib import Path
 
 from specdec_rs import _checks as check
+from specdec_rs._shown import shown
 from specdec_rs.catalogue import CATALOGUE, Model, Part
 from specdec_rs.errors import ModelLoadError, ModelNotFoundError
 from specdec_rs.fetch import fetch
@@ -49,7 +54,8 @@ def resolve(
     Raises:
         ConfigError: `model` is no string or path, or `revision` is given and `model` no hub id.
         ModelNotFoundError: there is no such thing, or a folder does not hold one GGUF file.
-        ModelLoadError: it is one file of a folder of transformers.
+        ModelLoadError: it is one file of a folder of transformers, or lies where this user may not
+            look.
         FetchError: it exists but could not be brought here.
     """
     if not isinstance(model, (str, PathLike)):
@@ -60,16 +66,17 @@ def resolve(
     if isinstance(model, str) and model in CATALOGUE:
         _no_revision(revision, written, "of the catalogue")
         return fetch(CATALOGUE[model], progress)
-    path = Path(written).expanduser()
-    if path.exists():
+    path = _path(written)
+    kind = _kind(path)
+    if kind is not None:
         _no_revision(revision, written, "on this machine")
-        return _local(path)
+        return _local(path, kind)
     if isinstance(model, str) and _HUB_ID.fullmatch(model):
         from specdec_rs.hub import from_hub  # noqa: PLC0415 - needs an optional package
 
         return from_hub(model, revision)
     raise ModelNotFoundError(
-        f"no file, folder or catalogue model {written!r}{check.near(written, CATALOGUE)}; "
+        f"no file, folder or catalogue model {shown(written)}{check.near(written, CATALOGUE)}; "
         f"give the path of a GGUF file or one of {', '.join(CATALOGUE)}"
     )
 
@@ -80,9 +87,9 @@ def _no_revision(revision: str | None, model: str, where: str) -> None:
         raise check.wrong("revision", revision, expected)
 
 
-def _local(path: Path) -> Path:
-    if path.is_dir():
-        return path if (path / "config.json").is_file() else _only_gguf(path)
+def _local(path: Path, kind: int) -> Path:
+    if kind == stat.S_IFDIR:
+        return path if _kind(path / "config.json") == stat.S_IFREG else _only_gguf(path)
     if path.suffix.lower() == ".safetensors" and not _is_gguf(path):
         raise ModelLoadError(
             f"{path} holds weights alone; give its folder, {path.absolute().parent}, which is to "
@@ -100,7 +107,8 @@ def _is_gguf(path: Path) -> bool:
 
 
 def _only_gguf(folder: Path) -> Path:
-    found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".gguf")
+    with _looking_at(folder):
+        found = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".gguf")
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
         raise ModelNotFoundError(
@@ -108,3 +116,33 @@ def _only_gguf(folder: Path) -> Path:
             "name the file itself"
         )
     return found[0]
+
+
+def _path(written: str) -> Path:
+    path = Path(written)
+    try:
+        return path.expanduser()
+    except RuntimeError:  # `~name` of nobody here
+        return path
+
+
+def _kind(path: Path) -> int | None:
+    """The file type of what lies there; None: nothing."""
+    with _looking_at(path):
+        try:
+            return stat.S_IFMT(path.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL character
+            return None
+        except OSError as error:
+            if error.errno not in {errno.ENAMETOOLONG, errno.ELOOP}:
+                raise
+            return None
+
+
+@contextmanager
+def _looking_at(path: Path) -> Iterator[None]:
+    """The error of a file that the engine cannot open, for what cannot even be looked at."""
+    try:
+        yield
+    except OSError as error:
+        raise ModelLoadError(f"cannot open {path}: {error.strerror or error}") from error

@@ -234,14 +234,15 @@ def tree_attention_mask(parents: TokenIds, *, context_length: int = 0) -> npt.ND
         bool, shape (n, context_length + n); True: may attend.
 
     Raises:
-        ConfigError: a parent that is not before its child.
+        ConfigError: a parent that is not before its child, or more than 2^32 entries.
     """
-    paths = shared.ancestors(parents)
-    front = check.integer("context_length", context_length, 0)
-    mask = np.zeros((len(paths), front + len(paths)), np.bool_)
+    before, front = shared.masked(parents, context_length)
+    mask = np.zeros((len(before), front + len(before)), np.bool_)
     mask[:, :front] = True
-    for node, path in enumerate(paths):
-        mask[node, front + np.array(path)] = True
+    for node, parent in enumerate(before):
+        if parent >= 0:
+            mask[node] = mask[parent]
+        mask[node, front + node] = True
     return mask
 
 

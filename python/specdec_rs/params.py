@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -122,7 +123,7 @@ def _stop(name: str, value: object) -> tuple[str, ...]:
 
 
 def _logprobs(name: str, value: object) -> int:
-    if value == -1:
+    if isinstance(value, numbers.Integral) and value == -1:
         raise check.wrong(
             name,
             value,

@@ -235,14 +235,15 @@ def tree_attention_mask(
         bool, shape (n, context_length + n); True: may attend.
 
     Raises:
-        ConfigError: a parent that is not before its child.
+        ConfigError: a parent that is not before its child, or more than 2^32 entries.
     """
-    paths = shared.ancestors(parents)
-    front = check.integer("context_length", context_length, 0)
-    mask = torch.zeros((len(paths), front + len(paths)), dtype=torch.bool)
+    before, front = shared.masked(parents, context_length)
+    mask = torch.zeros((len(before), front + len(before)), dtype=torch.bool)
     mask[:, :front] = True
-    for node, path in enumerate(paths):
-        mask[node, [front + ancestor for ancestor in path]] = True
+    for node, parent in enumerate(before):
+        if parent >= 0:
+            mask[node] = mask[parent]
+        mask[node, front + node] = True
     return mask.to(device)
 
 

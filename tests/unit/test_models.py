@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,73 @@ def test_a_missing_file_is_also_a_file_not_found_error(
     assert isinstance(caught.value, FileNotFoundError)
     assert isinstance(caught.value, RuntimeError)
     assert isinstance(caught.value, sd.SpecdecError)
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 5000, "x" * 300 + ".gguf", "~nobody-of-this-name/m", "a\0b"]
+)
+def test_a_name_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(sd.ModelNotFoundError, match="no file, folder or catalogue") as caught:
+        resolve(name)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_loop_of_links_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").symlink_to(tmp_path / "m.gguf")
+    with pytest.raises(sd.ModelNotFoundError):
+        resolve(tmp_path / "m.gguf")
+
+
+# The first call loads what another user may not be able to import.
+AS_NOBODY = """
+import os, sys
+import specdec_rs as sd
+try:
+    sd.LLM("no/such/file.gguf")
+except sd.ModelNotFoundError:
+    pass
+if os.geteuid() == 0:
+    os.seteuid(65534)
+for path in sys.argv[2:]:
+    draft = {"method": "draft_model", "model": path}
+    for call in (
+        lambda: sd.LLM(path),
+        lambda: sd.LLM(sys.argv[1], speculative_config=draft),
+    ):
+        try:
+            call()
+        except sd.ModelLoadError as error:
+            print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files are not Windows'")
+@pytest.mark.parametrize("mode", [0o000, 0o600, 0o300])
+def test_a_folder_that_may_not_be_looked_into(mode: int) -> None:
+    """Not under `tmp_path`, which another user may not reach."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        beside = Path(name, "target.gguf")
+        beside.write_bytes(b"")
+        folder = Path(name, "d")
+        folder.mkdir()
+        (folder / "t.gguf").write_bytes(b"")
+        folder.chmod(mode)
+        paths = [str(folder)] if mode == 0o300 else [str(folder), str(folder / "t.gguf")]
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, str(beside), *paths],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        folder.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2 * len(paths)
+    for line in lines:
+        assert line.startswith(f"ModelLoadError cannot open {folder}")
+        assert "Permission denied" in line
 
 
 @pytest.mark.parametrize("wrong", [None, 3, b"m.gguf", ["m.gguf"], ""])

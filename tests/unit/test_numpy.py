@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,10 @@ def tree(parents: Any, ids: Any = (0, 1), **changed: Any) -> sdn.Verified:
     return sdn.verify_tree(rows, rows[1:], ids, parents, **at)
 
 
+def law(**changed: Any) -> Array:
+    return sdn.process_logits(np.zeros(4), sd.SamplingParams(), **changed)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -242,6 +247,16 @@ def tree(parents: Any, ids: Any = (0, 1), **changed: Any) -> sdn.Verified:
             lambda: sdn.process_logits(np.zeros(2), sd.SamplingParams(logit_bias={2: 1.0})),
             "logit_bias",
         ),
+        (lambda: law(bad_words=None), "bad_words: found None"),
+        (lambda: law(bad_words=np.int64(3)), "bad_words: found .*3"),
+        (lambda: law(bad_words=np.array(3)), r"bad_words: found array\(3\)"),
+        (lambda: law(bad_words=[3]), r"bad_words\[0\]: found 3"),
+        (lambda: law(bad_words=[np.array(3)]), r"bad_words\[0\]: found 3"),
+        (lambda: law(prompt_token_ids=np.array(3)), "prompt_token_ids: found 3"),
+        (lambda: chain(method=np.array("block")), "method: found"),
+        (lambda: chain(seed=10**5000), "seed: found a whole number of 16610 bits"),
+        (lambda: sdn.build_tree(None), "sequences: found None"),  # type: ignore[arg-type]
+        (lambda: sdn.build_tree(np.array(1)), "sequences: found"),
     ],
 )
 def test_what_does_not_fit_is_named(call: Any, message: str) -> None:
@@ -294,23 +309,62 @@ def test_a_node_sees_the_context_its_ancestors_and_itself() -> None:
         sdn.tree_attention_mask([-1, 1])
 
 
+@pytest.mark.parametrize("length", [2**32 - 1, 2**32, 2**40, 10**30])
+def test_a_mask_that_no_memory_holds_is_refused(length: int) -> None:
+    with pytest.raises(sd.ConfigError, match="context_length"):
+        sdn.tree_attention_mask([-1, 0], context_length=length)
+
+
 def test_formulas() -> None:
     assert sdn.expected_tokens(0.5, 3) == 1.875
     assert sdn.expected_tokens(1.0, 3) == 4
     assert sdn.speedup(0.5, 3, 0.125) == pytest.approx(1.875 / 1.375)
     assert sdn.speedup(0.5, 1, 0, [2.0, 3.0]) == 1.0
     assert sdn.speedup(0.5, 1, 0, lambda rows: rows) == 0.75
-    calls: list[Callable[[], float]] = [
-        lambda: sdn.expected_tokens(1.5, 3),
-        lambda: sdn.expected_tokens(float("nan"), 3),
-        lambda: sdn.expected_tokens(0.5, -1),
-        lambda: sdn.speedup(0.5, 3, -1),
-        lambda: sdn.speedup(0.5, 3, 0.1, [1.0, 1.0]),
-        lambda: sdn.speedup(0.5, 1, 0.1, [0.0, 1.0]),
-    ]
-    for call in calls:
-        with pytest.raises(sd.ConfigError):
-            call()
+
+
+BAD_FORMULAS: dict[str, Callable[[], float]] = {
+    "alpha above 1": lambda: sdn.expected_tokens(1.5, 3),
+    "alpha NaN": lambda: sdn.expected_tokens(float("nan"), 3),
+    "gamma below 0": lambda: sdn.expected_tokens(0.5, -1),
+    "gamma 2^32": lambda: sdn.expected_tokens(0.5, 2**32),
+    "gamma 2^70": lambda: sdn.expected_tokens(1, 2**70),
+    "gamma 10^400": lambda: sdn.speedup(1, 10**400, 1e-5),
+    "gamma 10^5000": lambda: sdn.speedup(1, 10**5000, 1e-5),
+    "cost below 0": lambda: sdn.speedup(0.5, 3, -1),
+    "times of two rows": lambda: sdn.speedup(0.5, 3, 0.1, [1.0, 1.0]),
+    "time 0": lambda: sdn.speedup(0.5, 1, 0.1, [0.0, 1.0]),
+    "no times": lambda: sdn.speedup(0.5, 0, 0.1, 5),  # type: ignore[arg-type]
+    "times without dimensions": lambda: sdn.speedup(0.5, 0, 0.1, np.array(5.0)),  # type: ignore[arg-type]
+    "times in a dict": lambda: sdn.speedup(0.5, 0, 0.1, {1: 1.0}),  # type: ignore[arg-type]
+    "no number": lambda: sdn.speedup(0.5, 0, 0.1, lambda _rows: None),  # type: ignore[arg-type, return-value]
+    "a ratio of 0": lambda: sdn.speedup(0.5, 1, 0, [1e308, 1e-320]),
+}
+
+
+@pytest.mark.parametrize("call", BAD_FORMULAS.values(), ids=BAD_FORMULAS)
+def test_formulas_refuse(call: Callable[[], float]) -> None:
+    with pytest.raises(sd.ConfigError):
+        call()
+
+
+ALPHAS = [0.0, 5e-324, 1e-9, 0.3, 0.5, 0.5000001, 0.9, 0.999, 1 - 1e-9, 1 - 2**-53, 1.0]
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_the_closed_form_is_the_sum(alpha: float) -> None:
+    """Each of its few operations rounds by 2^-53 at most; the sum is of fractions, exact."""
+    for gamma in [*range(20), 300]:
+        exact = reference.expected_tokens(Fraction(alpha) if alpha > 1e-99 else 0, gamma)
+        assert sdn.expected_tokens(alpha, gamma) == pytest.approx(float(exact), rel=2**-50)
+
+
+@pytest.mark.parametrize("gamma", [10**8, 2**32 - 1])
+def test_a_long_draft_takes_no_time(gamma: int) -> None:
+    assert sdn.expected_tokens(1, gamma) == gamma + 1
+    assert sdn.expected_tokens(0.75, gamma) == 4
+    assert sdn.expected_tokens(1 - 1e-15, gamma) == pytest.approx(gamma + 1, rel=1e-5)
+    assert sdn.speedup(0.75, gamma, 0.5) == pytest.approx(4 / (gamma / 2 + 1))
 
 
 def test_signatures_are_the_documented_ones() -> None:
