@@ -53,9 +53,10 @@ class NgramCandidateGenerator(CandidateGenerator):  # type: ignore[misc]  # an o
         prompt_lookup_min: int = 2,
         prompt_lookup_max: int = 5,
     ) -> None:
-        self._count = check.integer("num_speculative_tokens", num_speculative_tokens, 1)
-        self._min = check.integer("prompt_lookup_min", prompt_lookup_min, 1)
-        self._max = check.integer("prompt_lookup_max", prompt_lookup_max, self._min)
+        most = check.U32_MAX
+        self._count = check.integer("num_speculative_tokens", num_speculative_tokens, 1, most)
+        self._min = check.integer("prompt_lookup_min", prompt_lookup_min, 1, most)
+        self._max = check.integer("prompt_lookup_max", prompt_lookup_max, self._min, most)
         self._max_length: int | None = None
         self._drafted = 0
         self.num_draft_tokens = 0

@@ -70,6 +70,12 @@ def test_candidates_continue_the_last_occurrence() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(sd.ConfigError, match="one sequence"):
         NgramCandidateGenerator().get_candidates(torch.zeros((2, 3), dtype=torch.int64))
-    for wrong in ({"num_speculative_tokens": 0}, {"prompt_lookup_max": 1}):
+    for wrong in (
+        {"num_speculative_tokens": 0},
+        {"num_speculative_tokens": 2**70},
+        {"prompt_lookup_max": 1},
+        {"prompt_lookup_max": 2**70},
+        {"prompt_lookup_min": 10**5000},
+    ):
         with pytest.raises(sd.ConfigError, match=next(iter(wrong))):
             NgramCandidateGenerator(**wrong)
