@@ -90,7 +90,8 @@ def _no_revision(revision: str | None, model: str, where: str) -> None:
 def _local(path: Path, kind: int) -> Path:
     if kind == stat.S_IFDIR:
         return path if _kind(path / "config.json") == stat.S_IFREG else _only_gguf(path)
-    if path.suffix.lower() == ".safetensors" and not _is_gguf(path):
+    weights = kind == stat.S_IFREG and path.suffix.lower() == ".safetensors"
+    if weights and not _is_gguf(path):
         raise ModelLoadError(
             f"{path} holds weights alone; give its folder, {path.absolute().parent}, which is to "
             "hold config.json and the tokenizer too"

@@ -158,6 +158,14 @@ def test_one_file_of_safetensors_is_named_by_its_folder(tmp_path: Path) -> None:
     assert resolve(file) == file
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.safetensors"
+    os.mkfifo(pipe)
+    assert resolve(pipe) == pipe  # the engine says that it is no file
+    with pytest.raises(sd.ModelLoadError):
+        sd.LLM(pipe)
+
+
 @pytest.mark.parametrize("kind", ["catalogue", "file", "folder"])
 def test_a_revision_is_for_hub_ids(cache: Path, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "m.gguf"
