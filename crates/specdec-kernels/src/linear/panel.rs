@@ -13,6 +13,9 @@ use crate::simd::{Simd, prefetch};
 /// row costs as much as one of three.
 const MOST: usize = 8;
 
+/// Bytes of weights that passes of the same rows share.
+const CACHED_BYTES: usize = 256 << 10;
+
 /// From this many rows on, a group takes so long that the machine's own look-ahead falls behind;
 /// with fewer, a second one beside it only takes slots.
 const PREFETCH_ROWS: usize = 4;
@@ -52,9 +55,11 @@ pub(super) fn multiply<Q: Dot>(
     job: &Job<'_>,
 ) {
     let passes = rows.div_ceil(MOST);
-    // With several passes, each panel meets all of its rows while it is hot.
-    let span = if passes == 1 { panels.len() } else { 1 };
     let per_panel = groups.len() / panels.len();
+    // With several passes, the rows meet so many panels as stay in the second cache; of fewer, the
+    // first pass would be over before memory is in its stride.
+    let cached = (CACHED_BYTES / (per_panel * size_of::<Q::Group>())).max(1);
+    let span = if passes == 1 { panels.len() } else { cached };
     for (i, groups) in groups.chunks(span * per_panel).enumerate() {
         let first = panels.start + i * span;
         for pass in 0..passes {
