@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,3 +26,24 @@ def run(code: str, *arguments: str | Path, **environment: str) -> subprocess.Com
         timeout=PATIENCE,
         env={**os.environ, **environment},
     )
+
+
+def output(
+    *command: str | Path,
+    said: str = "",
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
+    """What a command prints that is given `said` and must end well."""
+    done = subprocess.run(
+        list(map(str, command)),
+        input=said,
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.scripts import PATIENCE, ROOT
+from tests.scripts import ROOT, output
 
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LARGER = re.compile(r"qwen2\.5-coder-[\d.]+b")
@@ -57,16 +56,8 @@ def blocks(page: Path) -> list[Block]:
 def python(page: Path, code: list[Block]) -> list[str]:
     """Run blocks of Python in one interpreter; what each printed."""
     given = [(block.line, _LARGER.sub("smollm2-135m", block.content)) for block in code]
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _SESSION, page],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
-    printed: list[str] = json.loads(done.stdout.splitlines()[-1])
+    told = output(sys.executable, "-W", "error", "-c", _SESSION, page, said=json.dumps(given))
+    printed: list[str] = json.loads(told.splitlines()[-1])
     return printed
 
 
@@ -76,18 +67,13 @@ def shell(block: Block, folder: Path) -> str:
     `make` only says what it would do: its targets are the entries that run these tests.
     """
     makes = block.content.startswith("make ")
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", _LARGER.sub("smollm2-135m", block.content)],
+    command = _LARGER.sub("smollm2-135m", block.content)
+    return output(
+        *("bash", "-euo", "pipefail", "-c", command),
         cwd=ROOT if makes else folder,
         env={
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "MAKEFLAGS": "--dry-run" if makes else "",
         },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout

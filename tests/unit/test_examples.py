@@ -12,23 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.scripts import AT_A_TERMINAL, PATIENCE, ROOT
+from tests.scripts import AT_A_TERMINAL, PATIENCE, ROOT, output
 
 EXAMPLES = ROOT / "examples"
 SMALL = "smollm2-135m"
 
 
 def run(name: str, *arguments: str, said: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / name, *arguments],
-        input=said,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output(sys.executable, "-W", "error", EXAMPLES / name, *arguments, said=said)
 
 
 def test_every_example_has_its_test() -> None:

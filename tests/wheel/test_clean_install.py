@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from tests.scripts import PATIENCE, ROOT
+from tests.scripts import ROOT, output
 
 # glibc's versions that the library asks for stand in it as names.
 OLDEST = (2, 28)
@@ -52,17 +51,7 @@ def test_it_runs_where_nothing_else_is(wheel: Path, smollm2: Path, tmp_path: Pat
     bare = {name: value for name, value in os.environ.items() if name not in hidden}
 
     def run(*command: str | Path) -> str:
-        done = subprocess.run(
-            list(map(str, command)),
-            cwd=tmp_path,
-            env={**bare, "PATH": str(clean)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return output(*command, cwd=tmp_path, env={**bare, "PATH": str(clean)})
 
     run(Path(sys.base_prefix) / "bin" / "python3", "-m", "venv", clean.parent)
     run(clean / "python", "-m", "pip", "install", "--quiet", wheel)
