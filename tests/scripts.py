@@ -28,6 +28,18 @@ def run(code: str, *arguments: str | Path, **environment: str) -> subprocess.Com
     )
 
 
+def specdec(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "specdec_rs", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        input=stdin,
+        timeout=PATIENCE,
+    )
+
+
 def output(
     *command: str | Path,
     said: str = "",

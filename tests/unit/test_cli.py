@@ -11,16 +11,7 @@ import pytest
 
 import specdec_rs as sd
 from specdec_rs.catalogue import CATALOGUE
-
-
-def specdec(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "specdec_rs", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+from tests.scripts import specdec
 
 
 def test_the_installed_command_is_there() -> None:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.scripts import specdec
 
 pytestmark = pytest.mark.model
 
 PROMPT = "one two three four one two three four one two"
-
-
-def specdec(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "specdec_rs", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        input=stdin,
-    )
 
 
 def test_generate_prints_the_answer_and_nothing_else() -> None:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from specdec_rs.cli import _options as options
 from specdec_rs.cli import _show
+from specdec_rs.cli._flat import flat
+from specdec_rs.cli._options import Loading, Sampling
+from specdec_rs.errors import ConfigError
 from specdec_rs.llm import LLM
 from specdec_rs.outputs import RequestOutput
 from specdec_rs.params import SamplingParams
 
 
+@flat
 def run(
-    model: options.Model = options.DEFAULT_MODEL,
+    loading: Loading,
+    sampling: Sampling,
     message: Annotated[
         str | None, typer.Argument(help="One message; a conversation when left out.")
     ] = None,
     system: Annotated[str | None, typer.Option(help="The system message.")] = None,
-    max_tokens: options.MaxTokens = 256,
-    temperature: options.Temperature = 0.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    seed: options.Seed = None,
-    stop: options.Stop = None,
-    speculative_config: options.Speculative = "auto",
-    num_threads: options.Threads = None,
+    chat_template: Annotated[
+        Path | None, typer.Option(help="A file of Jinja instead of the model's own template.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help=_show.JSON_HELP)] = False,
 ) -> None:
     """Talk with a model; an empty line or end of input ends the conversation.
@@ -37,9 +36,9 @@ def run(
 
     Messages are text: a special token written in one is never a special token.
     """
-    params = options.sampling(max_tokens, temperature, top_k, top_p, min_p, seed, stop)
+    params = sampling.params()
     messages = [{"role": "system", "content": system}] if system else []
-    with options.load(model, speculative_config, num_threads) as llm:
+    with loading.load(chat_template=_read_template(chat_template)) as llm:
         if message is None:
             outputs = _talk(llm, messages, params, quiet=json)
             if json:
@@ -51,6 +50,17 @@ def run(
             _show.document(output.to_dict())
         else:
             _show.answer(llm.stream(messages, params))
+
+
+def _read_template(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"--chat-template: {file} cannot be read as text ({error}), expected a file of Jinja"
+        ) from error
 
 
 def _talk(

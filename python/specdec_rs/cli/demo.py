@@ -6,13 +6,14 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import typer
 
-from specdec_rs.cli import _options as options
 from specdec_rs.cli import _show
+from specdec_rs.cli._flat import flat
+from specdec_rs.cli._options import Loading, MaxTokens
 from specdec_rs.errors import SpecdecError
 from specdec_rs.llm import LLM
 from specdec_rs.outputs import RequestOutput, SpeculativeDecodingStats
@@ -68,31 +69,30 @@ class Side:
         return statistics.median(self.speeds)
 
 
+@flat
 def run(
-    model: options.Model = options.DEFAULT_MODEL,
+    loading: Loading,
     prompt: Annotated[
         str | None, typer.Option(help="Another message; the default edits a small file.")
     ] = None,
-    max_tokens: options.MaxTokens = 200,
-    speculative_config: options.Speculative = "auto",
-    num_threads: options.Threads = None,
+    max_tokens: MaxTokens = 200,
     json: Annotated[bool, typer.Option("--json", help=_show.JSON_HELP)] = False,
 ) -> None:
     """Decode the same answer plainly and speculatively; compare texts and speeds.
 
-    Greedy, one request, both in this process with the same weights and threads. The texts must be
+    Greedy, one request, both in this process, each with the weights for itself. The texts must be
     equal: a difference is an error, and the exit status is 1.
     """
     messages = [{"role": "user", "content": PROMPT if prompt is None else prompt}]
     params = SamplingParams(temperature=0.0, max_tokens=max_tokens)
     with (
-        options.load(model, "none", num_threads) as plain_llm,
-        options.load(model, speculative_config, num_threads) as speculative_llm,
+        replace(loading, speculative_config="none").load() as plain_llm,
+        loading.load() as speculative_llm,
     ):
         plain, speculative = Side("plain", plain_llm), Side("speculative", speculative_llm)
         with _screen(plain.title, speculative.title, quiet=json) as show:
             _measure(plain, speculative, messages, params, show)
-    report = _report(model, plain, speculative)
+    report = _report(loading.model, plain, speculative)
     if json:
         _show.document(report)
     else:
