@@ -53,8 +53,8 @@ class SamplingParams(Parameters):
         logit_bias: token id to a number added to its logit.
         allowed_token_ids: only these tokens can be generated.
         bad_words: texts that are never generated, each as the tokens that it makes alone and after
-            a space; where other tokens spell it (" Paris" may be one token, for "Par"), it can
-            still come.
+            a space (one of blanks only, a line break say, just alone); where other tokens spell it
+            (" Paris" may be one token, for "Par"), it can still come.
         logprobs: report the log-probability of each token and of this many most likely ones, at
             most 20 (raw log-softmax of the model, before temperature and filters). vLLM's -1, the
             whole vocabulary, is refused: for each token it would be tens of megabytes.

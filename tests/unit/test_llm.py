@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,18 @@ def test_the_end_token_is_kept_and_its_text_is_not(llm: sd.LLM) -> None:
     assert (answer.finish_reason, answer.stop_reason) == ("stop", None)
     assert answer.token_ids[-1] in llm.get_tokenizer().end_token_ids
     assert "<|" not in answer.text
+
+
+@pytest.mark.parametrize("blank", ["\n", " ", "\n\n"])
+def test_a_bad_word_of_blanks_is_banned_as_it_is(llm: sd.LLM, blank: str) -> None:
+    [token] = llm.get_tokenizer().encode(blank)
+    # A text in which it would come.
+    params = replace(GREEDY, logit_bias={token: 8.0}, temperature=1, seed=1)
+    said = [
+        llm.generate("1\n2\n\n3\n", replace(params, bad_words=banned), use_tqdm=False)[0]
+        for banned in (None, blank)
+    ]
+    assert [token in output.outputs[0].token_ids for output in said] == [True, False]
 
 
 def test_ignore_eos_goes_on(llm: sd.LLM) -> None:

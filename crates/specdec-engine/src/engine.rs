@@ -188,12 +188,10 @@ impl Engine {
     /// The parameters of the law with the tokens behind words and ends.
     fn sampling(&self, params: &SamplingParams) -> Sampling {
         let mut sampling = params.sampling.clone();
-        for word in &params.bad_words {
-            for text in [word.trim_start().to_owned(), format!(" {}", word.trim_start())] {
-                let tokens = self.tokenizer.encode(&text, Specials::AsText, false);
-                if !sampling.bad_words.contains(&tokens) {
-                    sampling.bad_words.push(tokens);
-                }
+        for text in params.bad_words.iter().flat_map(|word| spellings(word)) {
+            let tokens = self.tokenizer.encode(&text, Specials::AsText, false);
+            if !sampling.bad_words.contains(&tokens) {
+                sampling.bad_words.push(tokens);
             }
         }
         sampling.end_token_ids.extend(&params.stop_token_ids);
@@ -356,6 +354,14 @@ impl RequestHandle {
 impl Drop for RequestHandle {
     fn drop(&mut self) {
         self.cancel();
+    }
+}
+
+/// A word within another and at the beginning of one; blanks alone are themselves.
+fn spellings(word: &str) -> Vec<String> {
+    match word.trim_start() {
+        "" => vec![word.to_owned()],
+        letters => vec![letters.to_owned(), format!(" {letters}")],
     }
 }
 

@@ -16,7 +16,8 @@ pub struct SamplingParams {
     /// What decides the law. The engine adds the tokens of `bad_words`, and the end tokens that
     /// `min_tokens` holds back.
     pub sampling: Sampling,
-    /// Texts that are never completed, at the beginning of a word or within one.
+    /// Texts that are never completed, at the beginning of a word or within one; a text of blanks
+    /// alone is banned as it is. None of them empty.
     pub bad_words: Vec<String>,
     /// Seed of this request. With one, the text is a function of weights, prompt, parameters and
     /// seed only, with or without speculation.
