@@ -11,6 +11,14 @@ import sys
 from specdec_rs import LLM, ContextLengthError, SamplingParams
 
 
+def listen() -> str:
+    """The next line of the person or pipe; empty at the end."""
+    try:
+        return input("> ").strip()
+    except EOFError:
+        return ""
+
+
 def main() -> None:
     """One conversation; each answer becomes a part of it."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -21,7 +29,7 @@ def main() -> None:
     params = SamplingParams(temperature=0.7, top_p=0.9, seed=given.seed, max_tokens=given.tokens)
     messages: list[dict[str, str]] = []
     with LLM(given.model, max_num_seqs=1) as llm:
-        while said := sys.stdin.readline().strip():
+        while said := listen():
             messages.append({"role": "user", "content": said})
             try:
                 stream = llm.stream(messages, params)

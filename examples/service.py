@@ -58,16 +58,15 @@ async def main() -> None:
     options.add_argument("--port", type=int, default=8765)
     options.add_argument("--tokens", type=int, default=256)
     given = options.parse_args()
-    engine = AsyncLLM(given.model, max_model_len=2048, max_num_seqs=4, max_queued_requests=16)
     params = SamplingParams(temperature=0, max_tokens=given.tokens)
-    try:
+    async with AsyncLLM(
+        given.model, max_model_len=2048, max_num_seqs=4, max_queued_requests=16
+    ) as engine:
         service = Service(engine, params)
         server = await asyncio.start_server(service.serve, "127.0.0.1", given.port)
         print(f"port {server.sockets[0].getsockname()[1]}", flush=True)
         async with server:
             await server.serve_forever()
-    finally:
-        engine.shutdown()
 
 
 if __name__ == "__main__":
