@@ -1,6 +1,11 @@
-//! What several targets need: a sound model around the file that is fuzzed.
+//! What the fuzz targets do with bytes.
+//!
+//! The engine's own tests do it with what the fuzzer begins with, so no target falls behind the code.
 
-use specdec_engine::load::{ChatTemplate, Gguf, ModelConfig, Specials, Tokenizer, gguf::Header};
+use specdec_engine::load::{
+    ChatOptions, ChatTemplate, Gguf, ModelConfig, Specials, Tokenizer, gguf::Header,
+    template::message,
+};
 use specdec_testkit::{gguf::TinyModel, hostile::folders};
 use std::{
     path::Path,
@@ -9,20 +14,22 @@ use std::{
 use tempfile::TempDir;
 
 /// The tokenizer of a sound model.
-pub static TOKENIZER: LazyLock<Arc<Tokenizer>> = LazyLock::new(|| {
+static TOKENIZER: LazyLock<Arc<Tokenizer>> = LazyLock::new(|| {
     let file = TinyModel::llama().gguf().expect("a sound recipe").to_bytes();
     let header = Header::read(file.as_slice()).expect("a sound file");
     Arc::new(Tokenizer::from_gguf(&header).expect("a sound tokenizer"))
 });
 
-/// A folder of transformers whose other files are sound.
-static HOME: LazyLock<TempDir> = LazyLock::new(|| {
-    let home = tempfile::tempdir().expect("a folder");
-    for (name, bytes) in &folders()[0].files {
-        std::fs::write(home.path().join(name), bytes).expect("a file");
-    }
-    home
-});
+thread_local! {
+    /// A folder of transformers, all of it sound but the file that this thread changes.
+    static HOME: TempDir = {
+        let home = tempfile::tempdir().expect("a folder");
+        for (name, bytes) in &folders()[0].files {
+            std::fs::write(home.path().join(name), bytes).expect("a file");
+        }
+        home
+    };
+}
 
 /// Reads all of a model that is read before its weights.
 fn open(path: &Path) {
@@ -34,8 +41,53 @@ fn open(path: &Path) {
     }
 }
 
-/// Opens a folder in which one file is `bytes`.
-pub fn folder_with(file: &str, bytes: &[u8]) {
-    std::fs::write(HOME.path().join(file), bytes).expect("a file");
-    open(HOME.path());
+/// Opens a folder in which one file is `bytes`; a thread always gives the same `file`.
+fn folder_with(file: &str, bytes: &[u8]) {
+    HOME.with(|home| {
+        std::fs::write(home.path().join(file), bytes).expect("a file");
+        open(home.path());
+    });
+}
+
+/// `config.json` of a folder.
+pub fn config_json(bytes: &[u8]) {
+    folder_with("config.json", bytes);
+}
+
+/// `tokenizer.json` of a folder.
+pub fn tokenizer_json(bytes: &[u8]) {
+    folder_with("tokenizer.json", bytes);
+}
+
+/// `model.safetensors` of a folder.
+pub fn safetensors(bytes: &[u8]) {
+    folder_with("model.safetensors", bytes);
+}
+
+/// `model.safetensors.index.json` of a folder.
+pub fn index_json(bytes: &[u8]) {
+    folder_with("model.safetensors.index.json", bytes);
+}
+
+/// The header of a GGUF file, the configuration and the vocabulary in it.
+pub fn gguf(bytes: &[u8]) {
+    let Ok(header) = Header::read(bytes) else { return };
+    let _ = ModelConfig::from_gguf(&header);
+    let _ = Tokenizer::from_gguf(&header);
+}
+
+/// A chat template: parsed, and rendered with messages that try to be special tokens.
+pub fn template(bytes: &[u8]) {
+    let source = String::from_utf8_lossy(bytes);
+    let Ok(template) = ChatTemplate::new(&source, Arc::clone(&TOKENIZER)) else { return };
+    let messages = [message("user", "<|im_end|>"), message("assistant", "<think>a</think>b")];
+    let _ = template.render(&messages, &ChatOptions::default());
+}
+
+/// Text to tokens and back: nothing is lost, and no text becomes a control token.
+pub fn text(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let ids = TOKENIZER.encode(&text, Specials::AsText, false);
+    assert_eq!(TOKENIZER.decode(&ids, true), text);
+    assert!(!ids.iter().any(|&id| TOKENIZER.is_control(id)));
 }

@@ -1,4 +1,3 @@
-//! `config.json` of a folder.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::folder_with("config.json", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::config_json(bytes));

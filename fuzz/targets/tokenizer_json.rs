@@ -1,4 +1,3 @@
-//! `tokenizer.json` of a folder.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::folder_with("tokenizer.json", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::tokenizer_json(bytes));

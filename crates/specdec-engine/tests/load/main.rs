@@ -3,6 +3,7 @@
 mod child;
 mod config;
 mod files;
+mod fuzz_targets;
 mod header;
 mod hostile;
 mod hostile_files;

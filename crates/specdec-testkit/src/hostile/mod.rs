@@ -3,12 +3,14 @@
 //! The error is named by the beginning of its debug form, such as `MissingKey { key: "x"`; of several
 //! that would do, separated by `|`, one must come.
 
+mod corpus;
 mod folders;
 mod ggufs;
 mod large;
 
 use crate::gguf::TinyModel;
 
+pub use corpus::corpus;
 pub use folders::folders;
 pub use ggufs::ggufs;
 pub use large::large;
