@@ -8,28 +8,23 @@ from fractions import Fraction
 
 import pytest
 
-from specdec_rs.reference import Law, Outcome, Tree, enumerate_rounds, law_of_sequence
-from specdec_rs.reference.chances import Chances, Draw, Purpose
+from specdec_rs.reference import Law, Outcome, enumerate_rounds, law_of_sequence
+from specdec_rs.reference.chances import Draw, Purpose
 from specdec_rs.reference.enumerator import Branches, Text, enumerate_outcomes
-from specdec_rs.reference.verify import LawAt, block, kseq, matching, standard, traversal
-from tests.exactness.toys import SHAPES, Plan, Toy, Verifier, Words, random_law, rounds
+from specdec_rs.reference.verify import kseq, matching, standard, traversal
+from tests.exactness.toys import (
+    SHAPES,
+    Plan,
+    Toy,
+    Verifier,
+    Words,
+    block_chain,
+    random_law,
+    rounds,
+    standard_chain,
+)
 
 LENGTH = 3
-
-
-def standard_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
-    return standard.verify_chain(*rows(tree, p_at), position, chances)
-
-
-def block_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
-    return block.verify_chain(*rows(tree, p_at), position, chances)
-
-
-def rows(tree: Tree, p_at: LawAt) -> tuple[list[Law], list[Law], list[int]]:
-    """Target rows, draft rows and tokens of a tree with one path."""
-    nodes = range(len(tree.nodes))
-    p = [p_at(None), *(p_at(i) for i in nodes)]
-    return p, [node.q for node in tree.nodes], tree.tokens(nodes)
 
 
 TREES: dict[str, Verifier] = {

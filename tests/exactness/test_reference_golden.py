@@ -7,14 +7,15 @@ from fractions import Fraction
 
 import pytest
 
-from specdec_rs.reference import Law, Outcome, Tree, bounds, exact, expected_tokens, speedup
-from specdec_rs.reference.chances import Chances, Coupled, Draw, Purpose
+from specdec_rs.reference import Law, Tree, bounds, exact, expected_tokens, speedup
+from specdec_rs.reference.chances import Coupled, Draw, Purpose
 from specdec_rs.reference.enumerator import Branches
 from specdec_rs.reference.formulas import best_gamma, operation_factor
 from specdec_rs.reference.law import Number, argmax, one_hot, total_variation
 from specdec_rs.reference.tree import draw_children_with_replacement
-from specdec_rs.reference.verify import LawAt, block, kseq, lossy, matching, standard, traversal
+from specdec_rs.reference.verify import block, kseq, lossy, matching, standard, traversal
 from tests.exactness.golden import P, Q, accepted, after_rejection, drawn, first_token, outcomes
+from tests.exactness.toys import block_chain
 
 P_SKEWED, Q_SKEWED = exact([1, 2]), exact([2, 1])
 
@@ -30,13 +31,6 @@ def with_replacement(branches: Branches) -> Tree:
     tree = Tree()
     draw_children_with_replacement(tree, None, Q, 2, position=0, draws=branches)
     return tree
-
-
-def block_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
-    nodes = range(len(tree.nodes))
-    p = [p_at(None), *(p_at(i) for i in nodes)]
-    q = [node.q for node in tree.nodes]
-    return block.verify_chain(p, q, tree.tokens(nodes), position, chances)
 
 
 def test_g1a_one_draft() -> None:

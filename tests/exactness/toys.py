@@ -12,11 +12,28 @@ from specdec_rs.reference.chances import Chances, Draw, Purpose
 from specdec_rs.reference.enumerator import Branches, Text
 from specdec_rs.reference.law import keep_min_p, keep_top_k, keep_top_p, one_hot, without
 from specdec_rs.reference.rng import philox, seed_words
-from specdec_rs.reference.verify import LawAt
+from specdec_rs.reference.verify import LawAt, block, standard
 
 Verifier = Callable[[Tree, LawAt, int, Chances], Outcome]
 
 TARGET, DRAFT, SHAPE, INSTANCE = range(1, 5)
+
+
+def standard_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
+    """`standard` for a tree with one path, by its own function for chains."""
+    return standard.verify_chain(*_rows(tree, p_at), position, chances)
+
+
+def block_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
+    """`block`, which is for such trees only."""
+    return block.verify_chain(*_rows(tree, p_at), position, chances)
+
+
+def _rows(tree: Tree, p_at: LawAt) -> tuple[list[Law], list[Law], list[int]]:
+    """Target rows, draft rows and tokens of a tree with one path."""
+    nodes = range(len(tree.nodes))
+    p = [p_at(None), *(p_at(i) for i in nodes)]
+    return p, [node.q for node in tree.nodes], tree.tokens(nodes)
 
 
 class Words:

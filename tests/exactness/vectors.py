@@ -17,8 +17,8 @@ from specdec_rs.reference import Law, Outcome, Tree, enumerate_outcomes, exact
 from specdec_rs.reference.chances import Chances, Coupled, Independent
 from specdec_rs.reference.enumerator import Text
 from specdec_rs.reference.law import without
-from specdec_rs.reference.verify import LawAt, block, matching, standard, traversal
-from tests.exactness.toys import Toy, Verifier, Words
+from specdec_rs.reference.verify import matching, standard, traversal
+from tests.exactness.toys import Toy, Verifier, Words, block_chain
 
 DEPTH, NODES = 3, 5
 
@@ -115,13 +115,6 @@ def choose(words: Words, law: Law) -> int:
     """A token of `law`."""
     urn = [token for token, weight in enumerate(weights(law)) for _ in range(weight)]
     return urn[words.below(len(urn))]
-
-
-def block_chain(tree: Tree, p_at: LawAt, position: int, chances: Chances) -> Outcome:
-    nodes = range(len(tree.nodes))
-    p = [p_at(None), *(p_at(i) for i in nodes)]
-    q = [node.q for node in tree.nodes]
-    return block.verify_chain(p, q, tree.tokens(nodes), position, chances)
 
 
 VERIFIERS: dict[str, Verifier] = {

@@ -2,37 +2,13 @@
 
 mod runs;
 
+use runs::engines::{PATIENCE, finish, load};
 use runs::{greedy, tokens};
 use specdec_core::FinishReason;
 use specdec_engine::load::LoadError;
-use specdec_engine::{Engine, EngineError, EngineOptions, Event, RequestHandle, Speculation};
+use specdec_engine::{Engine, EngineError, EngineOptions, Event, Speculation};
 use specdec_testkit::gguf::{Fault, TinyModel, temp_file_of};
 use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn load(model: &TinyModel, adjust: impl FnOnce(&mut EngineOptions)) -> Engine {
-    let file = model.temp_file();
-    let mut options = EngineOptions::new(&file);
-    options.num_threads = Some(1);
-    adjust(&mut options);
-    Engine::load(&options, &mut |_, _| ()).unwrap()
-}
-
-/// Tokens and end of a request.
-fn collect(handle: &RequestHandle) -> (Vec<u32>, FinishReason) {
-    let mut tokens = Vec::new();
-    loop {
-        match handle.recv_timeout(PATIENCE).unwrap().expect("an event within a minute") {
-            Event::Chunk(chunk) => tokens.extend(chunk.token_ids),
-            Event::Done(chunk, end) => {
-                tokens.extend(chunk.token_ids);
-                return (tokens, end.finish.reason);
-            }
-            Event::Failed(error) => panic!("{error}"),
-        }
-    }
-}
 
 #[test]
 fn many_threads_share_one_engine_and_each_gets_its_solo_answer() {
@@ -42,7 +18,7 @@ fn many_threads_share_one_engine_and_each_gets_its_solo_answer() {
         (0..8).map(|i| tokens(i, 3 + 7 * i as usize, model.vocab)).collect();
     let solo: Vec<_> = prompts
         .iter()
-        .map(|prompt| collect(&engine.submit(prompt.clone(), greedy(30)).unwrap()))
+        .map(|prompt| finish(&engine.submit(prompt.clone(), greedy(30)).unwrap()))
         .collect();
     std::thread::scope(|scope| {
         for (prompt, expected) in prompts.iter().zip(&solo) {
@@ -50,7 +26,7 @@ fn many_threads_share_one_engine_and_each_gets_its_solo_answer() {
             scope.spawn(move || {
                 for _ in 0..3 {
                     let handle = engine.submit(prompt.clone(), greedy(30)).unwrap();
-                    assert_eq!(collect(&handle), *expected);
+                    assert_eq!(finish(&handle), *expected);
                 }
             });
         }
@@ -70,8 +46,8 @@ fn a_dropped_handle_frees_its_place() {
         let handle = engine.submit(prompt.clone(), long.clone()).unwrap();
         assert!(matches!(handle.recv_timeout(PATIENCE).unwrap(), Some(Event::Chunk(_))));
     }
-    let (tokens, reason) = collect(&engine.submit(prompt, greedy(3)).unwrap());
-    assert_eq!((tokens.len(), reason), (3, FinishReason::Length));
+    let said = finish(&engine.submit(prompt, greedy(3)).unwrap());
+    assert_eq!((said.tokens.len(), said.reason), (3, FinishReason::Length));
 }
 
 #[test]
@@ -84,8 +60,8 @@ fn the_context_is_filled_to_its_last_position_and_not_beyond() {
         });
         let part = tokens(3, 5, model.vocab);
         let prompt: Vec<u32> = (0..40 - room).map(|i| part[i % 5]).collect();
-        let (tokens, reason) = collect(&engine.submit(prompt, greedy(100)).unwrap());
-        assert_eq!((tokens.len(), reason), (room, FinishReason::Length));
+        let said = finish(&engine.submit(prompt, greedy(100)).unwrap());
+        assert_eq!((said.tokens.len(), said.reason), (room, FinishReason::Length));
     }
 }
 
@@ -197,7 +173,7 @@ fn a_full_queue_says_so_and_a_place_is_free_again_when_a_request_ends() {
     let full = engine.submit(prompt.clone(), greedy(1)).map(|_| ()).unwrap_err();
     assert!(matches!(full, EngineError::QueueFull { open: 2, limit: 2 }), "{full}");
     for handle in &open {
-        assert_eq!(collect(handle).0.len(), 300);
+        assert_eq!(finish(handle).tokens.len(), 300);
     }
-    assert_eq!(collect(&engine.submit(prompt, greedy(1)).unwrap()).0.len(), 1);
+    assert_eq!(finish(&engine.submit(prompt, greedy(1)).unwrap()).tokens.len(), 1);
 }

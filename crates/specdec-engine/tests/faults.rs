@@ -2,6 +2,7 @@
 
 mod runs;
 
+use runs::engines::PATIENCE;
 use runs::{greedy, tokens};
 use specdec_engine::cache::Move;
 use specdec_engine::engine::Parts;
@@ -14,7 +15,6 @@ use specdec_engine::{Engine, EngineError, Event, RequestHandle};
 use specdec_kernels::{Cpu, KvType, PoolError};
 use specdec_testkit::gguf::TinyModel;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A device that works for some passes and then does not.
 struct Failing {
@@ -117,7 +117,7 @@ fn engine(passes: usize, panics: bool) -> Engine {
 /// How a request ends that cannot end well.
 fn end(handle: &RequestHandle) -> EngineError {
     loop {
-        match handle.recv_timeout(Duration::from_secs(60)) {
+        match handle.recv_timeout(PATIENCE) {
             Ok(Some(Event::Chunk(_))) => {}
             Ok(other) => panic!("{other:?}"),
             Err(error) => return error,

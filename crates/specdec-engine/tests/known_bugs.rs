@@ -4,14 +4,14 @@
 
 mod runs;
 
+use runs::engines::{PATIENCE, finish, load};
 use runs::{Answer, Ask, Runner, greedy, open, run, scheduler, seeded, tokens};
 use specdec_core::{Ask as CoreAsk, Budget, DraftError, Drafter, Origin};
 use specdec_engine::load::tokenizer::Tokenizer;
 use specdec_engine::request::SamplingParams;
-use specdec_engine::{Engine, EngineOptions, Event, Speculation};
+use specdec_engine::{Engine, Event, Speculation};
 use specdec_testkit::gguf::TinyModel;
 use std::sync::Arc;
-use std::time::Duration;
 
 const NEW_TOKENS: usize = 24;
 const WIDTH: usize = 4;
@@ -181,34 +181,19 @@ fn a_window_is_crossed_within_a_block() {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
 fn engine(max_num_seqs: usize) -> (Engine, Vec<u32>) {
     let model = TinyModel::llama();
-    let file = model.temp_file();
-    let mut options = EngineOptions::new(&file);
-    options.num_threads = Some(1);
-    options.max_num_seqs = max_num_seqs;
-    options.speculation = Some(Speculation::default());
-    let part = tokens(5, 4, model.vocab);
-    (Engine::load(&options, &mut |_, _| ()).unwrap(), part.repeat(5))
-}
-
-fn said(handle: &specdec_engine::RequestHandle) -> Vec<u32> {
-    let mut tokens = Vec::new();
-    loop {
-        match handle.recv_timeout(PATIENCE).unwrap().expect("an event within a minute") {
-            Event::Chunk(chunk) => tokens.extend(chunk.token_ids),
-            Event::Done(chunk, _) => return [tokens, chunk.token_ids].concat(),
-            Event::Failed(error) => panic!("{error}"),
-        }
-    }
+    let engine = load(&model, |options| {
+        options.max_num_seqs = max_num_seqs;
+        options.speculation = Some(Speculation::default());
+    });
+    (engine, tokens(5, 4, model.vocab).repeat(5))
 }
 
 #[test]
 fn a_client_may_go_at_any_step() {
     let (engine, prompt) = engine(1);
-    let alone = said(&engine.submit(prompt.clone(), greedy(30)).unwrap());
+    let alone = finish(&engine.submit(prompt.clone(), greedy(30)).unwrap());
     for steps in 0..12 {
         let handle = engine.submit(prompt.clone(), greedy(400)).unwrap();
         for _ in 0..steps {
@@ -217,18 +202,18 @@ fn a_client_may_go_at_any_step() {
         }
         drop(handle);
         let next = engine.submit(prompt.clone(), greedy(30)).unwrap();
-        assert_eq!(said(&next), alone, "after {steps} steps");
+        assert_eq!(finish(&next), alone, "after {steps} steps");
     }
 }
 
 #[test]
 fn cancelling_one_that_waits_leaves_the_one_that_runs() {
     let (engine, prompt) = engine(1);
-    let alone = said(&engine.submit(prompt.clone(), greedy(60)).unwrap());
+    let alone = finish(&engine.submit(prompt.clone(), greedy(60)).unwrap());
     let runs = engine.submit(prompt.clone(), greedy(60)).unwrap();
     let waits = engine.submit(prompt.clone(), greedy(60)).unwrap();
     let behind = engine.submit(prompt, greedy(60)).unwrap();
     drop(waits);
-    assert_eq!(said(&runs), alone);
-    assert_eq!(said(&behind), alone);
+    assert_eq!(finish(&runs), alone);
+    assert_eq!(finish(&behind), alone);
 }

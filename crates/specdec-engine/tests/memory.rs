@@ -2,13 +2,11 @@
 
 mod runs;
 
+use runs::engines::{PATIENCE, finish};
 use runs::{greedy, recipes, tokens};
 use specdec_engine::memory::MemoryReport;
 use specdec_engine::{Engine, EngineError, EngineOptions, Event, Source, Speculation};
 use specdec_testkit::gguf::TinyModel;
-use std::time::Duration;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn total(report: &MemoryReport) -> usize {
     [report.target, report.draft].map(|part| part.weights + part.kv + part.activations).iter().sum()
@@ -114,27 +112,12 @@ fn requests_that_share_the_least_budget_get_the_answers_that_they_get_alone() {
     options.memory_budget = Some(least(&options));
     let engine = load(&options).unwrap();
     let prompts: Vec<_> = (0..6).map(|i| tokens(i, 5 + 9 * i as usize, model.vocab)).collect();
-    let collect = |handle: &specdec_engine::RequestHandle| {
-        let (mut tokens, mut text) = (Vec::new(), String::new());
-        loop {
-            let (chunk, done) = match handle.recv_timeout(PATIENCE).unwrap() {
-                Some(Event::Chunk(chunk)) => (chunk, false),
-                Some(Event::Done(chunk, _)) => (chunk, true),
-                other => panic!("{other:?}"),
-            };
-            tokens.extend(chunk.token_ids);
-            text += &chunk.text;
-            if done {
-                return (tokens, text);
-            }
-        }
-    };
     let submit = |prompt: &Vec<u32>| engine.submit(prompt.clone(), greedy(90)).unwrap();
-    let alone: Vec<_> = prompts.iter().map(|prompt| collect(&submit(prompt))).collect();
+    let alone: Vec<_> = prompts.iter().map(|prompt| finish(&submit(prompt))).collect();
     assert_eq!(engine.metrics(true).unwrap().preemptions, 0);
     let handles: Vec<_> = prompts.iter().map(submit).collect();
     for (handle, alone) in handles.iter().zip(&alone) {
-        assert_eq!(collect(handle), *alone);
+        assert_eq!(finish(handle), *alone);
     }
     assert!(engine.metrics(false).unwrap().preemptions > 0);
 }

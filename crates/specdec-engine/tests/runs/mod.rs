@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
+pub mod engines;
 pub mod sampled;
 pub mod sources;
 

@@ -248,6 +248,11 @@ impl TinyModel {
         Self { arch: Arch::Phi3, window: Some(16), tied: false, ..Self::llama() }
     }
 
+    /// One of each family.
+    pub fn families() -> [Self; 5] {
+        [Self::llama(), Self::qwen2(), Self::qwen3(), Self::gemma3(), Self::phi3()]
+    }
+
     /// The format of the matrix `role`.
     pub fn format_of(&self, role: Role) -> Format {
         self.formats.get(&role).copied().unwrap_or(self.format)

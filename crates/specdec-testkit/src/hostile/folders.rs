@@ -49,13 +49,7 @@ impl Parts {
 /// Malformed folders.
 pub fn folders() -> Vec<Hostile> {
     let mut cases = Vec::new();
-    for model in [
-        TinyModel::llama(),
-        TinyModel::qwen2(),
-        TinyModel::qwen3(),
-        TinyModel::gemma3(),
-        TinyModel::phi3(),
-    ] {
+    for model in TinyModel::families() {
         let parts = Parts::of(&small(model));
         configs(&parts, &mut cases);
         tensors(&parts, &mut cases);

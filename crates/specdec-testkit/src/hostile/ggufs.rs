@@ -3,24 +3,13 @@
 use super::{Hostile, small};
 use crate::gguf::{Gguf, TinyModel, Value};
 
-fn models() -> [TinyModel; 5] {
-    [
-        TinyModel::llama(),
-        TinyModel::qwen2(),
-        TinyModel::qwen3(),
-        TinyModel::gemma3(),
-        TinyModel::phi3(),
-    ]
-    .map(small)
-}
-
 /// Malformed GGUF files.
 ///
 /// # Panics
 /// Never: the recipes are right.
 pub fn ggufs() -> Vec<Hostile> {
     let mut cases = Vec::new();
-    for model in models() {
+    for model in TinyModel::families().map(small) {
         let file = model.gguf().unwrap_or_else(|error| panic!("{error}"));
         let arch = model.arch.name();
         wrong_types(&file, arch, &mut cases);
@@ -28,7 +17,7 @@ pub fn ggufs() -> Vec<Hostile> {
         missing_keys(&file, arch, &mut cases);
         wrong_tensors(&file, arch, &mut cases);
     }
-    let file = models()[0].gguf().unwrap_or_else(|error| panic!("{error}"));
+    let file = small(TinyModel::llama()).gguf().unwrap_or_else(|error| panic!("{error}"));
     cut(&file, &mut cases);
     cases
 }
