@@ -77,17 +77,13 @@ impl<'t> Run<'t> {
                 self.replace(&text, &old, &new, count)?
             }
             "indent" => self.indent(&text, args)?,
-            "escape" | "e" => text.map(|_, c| {
-                match c {
-                    '&' => "&amp;".to_owned(),
-                    '<' => "&lt;".to_owned(),
-                    '>' => "&gt;".to_owned(),
-                    '\'' => "&#39;".to_owned(),
-                    '"' => "&#34;".to_owned(),
-                    c => c.to_string(),
-                }
-                .chars()
-                .collect::<Vec<_>>()
+            "escape" | "e" => text.escape(|c| match c {
+                '&' => "&amp;".to_owned(),
+                '<' => "&lt;".to_owned(),
+                '>' => "&gt;".to_owned(),
+                '\'' => "&#39;".to_owned(),
+                '"' => "&#34;".to_owned(),
+                c => c.to_string(),
             }),
             "split" => return self.method(&Value::Text(text), "split", std::mem::take(args)),
             "lines" => {

@@ -81,18 +81,14 @@ fn quoted(text: &Text, out: &mut Vec<u32>) {
     let double = text.chars().any(|c| c == '\'') && !text.chars().any(|c| c == '"');
     let quote = if double { '"' } else { '\'' };
     out.push(quote.into());
-    let escaped = text.map(|_, c| {
-        match c {
-            '\n' => "\\n".to_owned(),
-            '\r' => "\\r".to_owned(),
-            '\t' => "\\t".to_owned(),
-            '\\' => "\\\\".to_owned(),
-            c if c == quote => format!("\\{c}"),
-            c if c < ' ' || c == '\u{7f}' => format!("\\x{:02x}", c as u32),
-            c => c.to_string(),
-        }
-        .chars()
-        .collect::<Vec<_>>()
+    let escaped = text.escape(|c| match c {
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        c if c == quote => format!("\\{c}"),
+        c if c < ' ' || c == '\u{7f}' => format!("\\x{:02x}", c as u32),
+        c => c.to_string(),
     });
     out.extend_from_slice(escaped.raw());
     out.push(quote.into());
@@ -181,20 +177,16 @@ fn json_key(key: &Value<'_>, out: &mut Vec<u32>) -> Result<(), Stop> {
 
 fn json_text(text: &Text, out: &mut Vec<u32>) {
     own(out, "\"");
-    let escaped = text.map(|_, c| {
-        match c {
-            '"' => "\\\"".to_owned(),
-            '\\' => "\\\\".to_owned(),
-            '\n' => "\\n".to_owned(),
-            '\r' => "\\r".to_owned(),
-            '\t' => "\\t".to_owned(),
-            '\u{8}' => "\\b".to_owned(),
-            '\u{c}' => "\\f".to_owned(),
-            c if c < ' ' => format!("\\u{:04x}", c as u32),
-            c => c.to_string(),
-        }
-        .chars()
-        .collect::<Vec<_>>()
+    let escaped = text.escape(|c| match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\u{8}' => "\\b".to_owned(),
+        '\u{c}' => "\\f".to_owned(),
+        c if c < ' ' => format!("\\u{:04x}", c as u32),
+        c => c.to_string(),
     });
     out.extend_from_slice(escaped.raw());
     own(out, "\"");

@@ -61,6 +61,11 @@ impl Text {
         Self(out.into())
     }
 
+    /// Every character written as a text of the same origin.
+    pub(super) fn escape(&self, write: impl Fn(char) -> String) -> Self {
+        self.map(|_, char| write(char).chars().collect::<Vec<_>>())
+    }
+
     /// Without the characters at the chosen ends that `drop` names.
     pub(super) fn trim(&self, start: bool, end: bool, drop: impl Fn(char) -> bool) -> Self {
         let chars = &self.0;

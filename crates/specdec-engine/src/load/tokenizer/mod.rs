@@ -12,6 +12,7 @@
 mod alphabet;
 mod bpe;
 mod ends;
+mod merge;
 mod packed;
 mod pieces;
 mod queue;

@@ -2,23 +2,22 @@
 //! highest score merges first, leftmost among equals (Kudo and Richardson, arXiv:1808.06226).
 //! Characters without a token are spelt in bytes.
 //!
-//! There are no words: a text is one run, in which blanks are written `▁`. A queue makes it cost at
-//! most n log n, as in `bpe.rs`.
+//! There are no words: a text is one run, in which blanks are written `▁`.
 
 use super::{
-    queue::Queue,
-    vocab::{BLANK, TokenKind, Vocab},
+    merge::{Merger, Rules},
+    vocab::{BLANK, TokenKind, Vocab, of_each},
 };
 use crate::load::{
     LoadError,
-    gguf::{Header, Numbers, Value},
+    gguf::{Header, Value},
 };
 
 const SCORES_KEY: &str = "tokenizer.ggml.scores";
 const PREFIX_KEY: &str = "tokenizer.ggml.add_space_prefix";
 const UNKNOWN_KEY: &str = "tokenizer.ggml.unknown_token_id";
 
-/// No rank, no neighbour, no token.
+/// No token.
 const NONE: u32 = u32::MAX;
 
 /// Longest text that is merged as one run; positions take 32 bits.
@@ -38,21 +37,12 @@ pub(super) struct Pieces {
 /// Buffers that one text's runs share.
 #[derive(Default)]
 pub(super) struct Scratch {
-    symbols: Vec<Symbol>,
-    queue: Queue,
+    merger: Merger<Stretch>,
     text: String,
 }
 
-/// A stretch of the run, linked to its neighbours.
-#[derive(Clone, Copy)]
-struct Symbol {
-    start: u32,
-    end: u32,
-    previous: u32,
-    next: u32,
-    /// Rank of the union with the next one; `NONE` also once merged away.
-    rank: u32,
-}
+/// Where a stretch of the run begins and ends, in bytes.
+type Stretch = (u32, u32);
 
 impl Pieces {
     pub(super) fn from_gguf(header: &Header, vocab: &Vocab) -> Result<Self, LoadError> {
@@ -88,108 +78,74 @@ impl Pieces {
             let most =
                 (0..=MAX_RUN_BYTES.min(run.len())).rev().find(|&at| run.is_char_boundary(at));
             let (now, later) = run.split_at(most.unwrap_or(run.len()));
-            self.start(now, vocab, scratch);
-            self.merge(now, vocab, scratch);
-            self.spell(now, vocab, scratch, ids);
+            self.encode_run(now, vocab, &mut scratch.merger, ids);
             run = later;
         }
         scratch.text = rest;
     }
 
-    /// One symbol per character, and all pairs that can merge.
-    fn start(&self, run: &str, vocab: &Vocab, scratch: &mut Scratch) {
-        let Scratch { symbols, queue, .. } = scratch;
-        symbols.clear();
-        queue.clear();
-        for (at, (start, char)) in (0u32..).zip(run.char_indices()) {
-            let (start, end) = (start as u32, (start + char.len_utf8()) as u32);
-            let previous = at.wrapping_sub(1);
-            symbols.push(Symbol { start, end, previous, next: at + 1, rank: NONE });
-        }
-        if let Some(last) = symbols.last_mut() {
-            last.next = NONE;
-        }
-        for at in 0..symbols.len() as u32 {
-            self.requeue(at, run, vocab, symbols, queue);
-        }
-    }
-
-    fn merge(&self, run: &str, vocab: &Vocab, Scratch { symbols, queue, .. }: &mut Scratch) {
-        while let Some((rank, at)) = queue.pop() {
-            let Symbol { previous, next, rank: now, .. } = symbols[at as usize];
-            // The pair may have changed since it was queued; then it was queued anew.
-            if rank != now {
-                continue;
-            }
-            let Symbol { end, next: after, .. } = symbols[next as usize];
-            symbols[next as usize].rank = NONE;
-            symbols[at as usize].end = end;
-            symbols[at as usize].next = after;
-            if after != NONE {
-                symbols[after as usize].previous = at;
-            }
-            for left in [previous, at] {
-                self.requeue(left, run, vocab, symbols, queue);
-            }
-        }
-    }
-
-    /// Ranks the pair that begins at `left` after one of its symbols has changed.
-    fn requeue(
+    fn encode_run(
         &self,
-        left: u32,
-        run: &str,
+        text: &str,
         vocab: &Vocab,
-        symbols: &mut [Symbol],
-        queue: &mut Queue,
+        merger: &mut Merger<Stretch>,
+        ids: &mut Vec<u32>,
     ) {
-        let Some(&Symbol { start, next, .. }) = symbols.get(left as usize) else { return };
-        let union = symbols.get(next as usize).map(|right| start as usize..right.end as usize);
-        let short = union.filter(|union| union.len() <= self.longest);
-        let token = short.and_then(|union| text_token(&run[union], vocab));
-        let rank = token.map_or(NONE, |id| self.ranks[id as usize]);
-        symbols[left as usize].rank = rank;
-        if rank != NONE {
-            queue.push(rank, left);
-        }
-    }
-
-    fn spell(&self, run: &str, vocab: &Vocab, scratch: &Scratch, ids: &mut Vec<u32>) {
-        let mut at = 0;
-        while let Some(symbol) = scratch.symbols.get(at as usize) {
-            let text = &run[symbol.start as usize..symbol.end as usize];
-            match text_token(text, vocab) {
+        let run = Run { pieces: self, text, vocab };
+        let ends = |(start, char): (usize, char)| (start as u32, (start + char.len_utf8()) as u32);
+        for stretch in merger.merge(text.char_indices().map(ends), &run) {
+            match run.token(stretch) {
                 Some(id) => ids.push(id),
                 None => ids.extend(
-                    text.bytes().map(|byte| self.bytes[usize::from(byte)]).filter(|&id| id != NONE),
+                    run.text(stretch)
+                        .bytes()
+                        .map(|byte| self.bytes[usize::from(byte)])
+                        .filter(|&id| id != NONE),
                 ),
             }
-            at = symbol.next;
         }
     }
 }
 
-/// The token that stands for this text: never a control token.
-fn text_token(text: &str, vocab: &Vocab) -> Option<u32> {
-    vocab.id(text).filter(|&id| vocab.kind(id) == Some(TokenKind::Normal))
+/// A text that is merged.
+struct Run<'a> {
+    pieces: &'a Pieces,
+    text: &'a str,
+    vocab: &'a Vocab,
+}
+
+impl Run<'_> {
+    fn text(&self, (start, end): Stretch) -> &str {
+        &self.text[start as usize..end as usize]
+    }
+
+    /// The token that stands for a stretch: never a control token.
+    fn token(&self, stretch: Stretch) -> Option<u32> {
+        let id = self.vocab.id(self.text(stretch))?;
+        (self.vocab.kind(id) == Some(TokenKind::Normal)).then_some(id)
+    }
+}
+
+impl Rules for Run<'_> {
+    type Symbol = Stretch;
+
+    fn rank(&self, left: Stretch, right: Stretch) -> Option<u32> {
+        let union = (left.0, right.1);
+        let short = (union.1 - union.0) as usize <= self.pieces.longest;
+        let id = short.then(|| self.token(union))??;
+        Some(self.pieces.ranks[id as usize])
+    }
+
+    fn union(&self, left: Stretch, right: Stretch, _: u32) -> Stretch {
+        (left.0, right.1)
+    }
 }
 
 fn scores(header: &Header, count: usize) -> Result<Vec<f64>, LoadError> {
-    let numbers: &Numbers = header.get(SCORES_KEY)?;
-    let wrong = |found: String, expected: String| LoadError::KeyValue {
-        key: SCORES_KEY.to_owned(),
-        found,
-        expected,
-    };
-    if numbers.len() != count {
-        let found = format!("{} elements", numbers.len());
-        return Err(wrong(found, format!("one for each of the {count} tokens")));
-    }
-    let score = |value| match value {
-        Value::Float(score) if !score.is_nan() => Ok(score),
-        other => Err(wrong(format!("{other:?}"), "floats".to_owned())),
-    };
-    numbers.iter().map(score).collect()
+    of_each(header, SCORES_KEY, count, "floats", |value| match *value {
+        Value::Float(score) if !score.is_nan() => Some(score),
+        _ => None,
+    })
 }
 
 /// Place of each score in descending order; equal scores share one.

@@ -172,21 +172,30 @@ impl Vocab {
 
 /// The kind of each of `count` tokens; all are normal where the file does not say.
 fn read_kinds(header: &Header, count: usize) -> Result<Vec<TokenKind>, LoadError> {
-    let Some(numbers) = header.find::<&Numbers>(KINDS_KEY)? else {
-        return Ok(vec![TokenKind::Normal; count]);
-    };
-    let wrong = |found: String, expected: String| LoadError::KeyValue {
-        key: KINDS_KEY.to_owned(),
-        found,
-        expected,
+    match header.find::<&Numbers>(KINDS_KEY)? {
+        None => Ok(vec![TokenKind::Normal; count]),
+        Some(_) => of_each(header, KINDS_KEY, count, "kinds from 0 to 6", TokenKind::from_value),
+    }
+}
+
+/// What a key says of each of `count` tokens, as `read` takes its numbers.
+pub(super) fn of_each<T>(
+    header: &Header,
+    key: &str,
+    count: usize,
+    expected: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Result<Vec<T>, LoadError> {
+    let numbers: &Numbers = header.get(key)?;
+    let wrong = |found: String, expected: String| {
+        let key = key.to_owned();
+        LoadError::KeyValue { key, found, expected }
     };
     if numbers.len() != count {
         let found = format!("{} elements", numbers.len());
         return Err(wrong(found, format!("one for each of the {count} tokens")));
     }
-    let kind = |value: Value| {
-        TokenKind::from_value(&value)
-            .ok_or_else(|| wrong(format!("{value:?}"), "kinds from 0 to 6".to_owned()))
-    };
-    numbers.iter().map(kind).collect()
+    let read =
+        |value: Value| read(&value).ok_or_else(|| wrong(format!("{value:?}"), expected.to_owned()));
+    numbers.iter().map(read).collect()
 }
