@@ -4,6 +4,7 @@
 
 mod runs;
 
+use peak_alloc::PeakAlloc;
 use runs::sources::Shared;
 use runs::{open, tokens};
 use specdec_core::rng::Key;
@@ -19,6 +20,10 @@ use specdec_testkit::gguf::TinyModel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Counts what is on the heap.
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
 
 const NEW_TOKENS: usize = 40;
 const NODES: usize = 5;
@@ -242,14 +247,13 @@ struct Snapshot {
     output: Vec<u32>,
 }
 
-/// Rounds of four requests, chains and trees in turn.
-#[test]
-fn after_every_step_all_state_is_that_of_a_plain_run() {
-    let mut cases = [Case::new(1), Case::new(2)];
+/// Rounds of four requests, chains and trees in turn, until so many steps are checked. Every round is
+/// new: `round` counts them.
+fn check_steps(cases: &mut [Case; 2], round: &mut u64, steps: usize) {
     let mut checked = 0;
-    for round in 0.. {
-        let case = &mut cases[round as usize % 2];
-        let requests = requests(round);
+    while checked < steps {
+        let case = &mut cases[*round as usize % 2];
+        let requests = requests(*round);
         let plain = case.run(&requests, false);
         case.accepted.clear();
         let all = case.run(&requests, true);
@@ -261,15 +265,44 @@ fn after_every_step_all_state_is_that_of_a_plain_run() {
             checked += case.check(request, said, snapshots);
         }
         assert!(case.accepted.len() > 2, "{:?}", case.accepted);
-        if checked >= STEPS {
-            break;
-        }
+        *round += 1;
     }
+    println!("{checked} steps checked");
+}
+
+#[test]
+fn after_every_step_all_state_is_that_of_a_plain_run() {
+    let mut cases = [Case::new(1), Case::new(2)];
+    check_steps(&mut cases, &mut 0, STEPS);
     for case in &cases {
         let metrics = case.scheduler.metrics();
         assert!(metrics.preemptions > 50, "{metrics:?}");
         assert!(metrics.prefix_cache_hits > 0, "{metrics:?}");
         assert_eq!(metrics.draft_failures, 0);
     }
-    println!("{checked} steps checked");
+}
+
+/// What the requests of a round that is no other's say, and how many drafts of how many steps were
+/// accepted.
+fn probe(case: &mut Case) -> (Vec<Said>, BTreeMap<usize, usize>) {
+    case.accepted.clear();
+    let all = case.run(&requests(1 << 40), true);
+    (all.into_iter().map(|(said, _)| said).collect(), case.accepted.clone())
+}
+
+/// Acceptance that decays and memory that grows show only in an engine that runs for long.
+#[test]
+#[ignore = "minutes; `make test-exact` runs it"]
+fn a_hundred_thousand_steps_leave_no_trace() {
+    let mut cases = [Case::new(1), Case::new(2)];
+    let mut round = 0;
+    // Whatever grows to its size once has it then.
+    check_steps(&mut cases, &mut round, STEPS);
+    let first = cases.each_mut().map(probe);
+    let held = HEAP.current_usage();
+    check_steps(&mut cases, &mut round, 10 * STEPS);
+    assert_eq!(cases.each_mut().map(probe), first);
+    let more = HEAP.current_usage().saturating_sub(held);
+    println!("{more} bytes more in {round} rounds");
+    assert!(more < 16 << 10, "{more} bytes more in {round} rounds");
 }
