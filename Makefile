@@ -48,7 +48,8 @@ test-python: model ## Tests of the Python package, on the installed wheel
 .PHONY: test-exact
 test-exact: model ## The long proofs: every branch of every verifier, speculative text = plain text
 	cargo test --release --locked -p specdec-core -- --ignored
-	cargo test --release --locked -p specdec-engine --test joint_law -- --ignored --nocapture
+	cargo test --release --locked -p specdec-engine --test joint_law --test rollback -- \
+	    --ignored --nocapture
 	$(BIN)/python $(PIP) --group test
 	$(BIN)/python -m pytest tests/exactness
 
@@ -104,6 +105,9 @@ test-valgrind: ## The kernels' tests under valgrind, which knows the levels scal
 lint: wheel ## Formatting, clippy, ruff, types, file sizes
 	cargo fmt --check
 	cargo clippy --release --locked --workspace --all-targets $(FEATURES) -- -D warnings
+	# The fuzz targets are a workspace of their own.
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
+	cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	$(BIN)/python $(PIP) --group lint --group test
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
