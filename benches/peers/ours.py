@@ -34,7 +34,7 @@ class Ours:
         vocab = self._engine.vocab_size
         ids = [first % vocab, *((first + 7919 * i) % vocab for i in range(1, prompt))]
         params = SamplingParams(temperature=0, max_tokens=tokens, ignore_eos=True)
-        request = self._engine.submit(ids, params)
+        (request,) = self._engine.submit(ids, params)
         while (end := request.next()["end"]) is None:
             pass
         return end["time_to_first_token"], end["generation_time"]

@@ -27,6 +27,7 @@ from specdec_rs.errors import (
     NotSupportedYetError,
     PipMissingError,
     QueueFullError,
+    ReentryError,
     RequestAborted,
     SpecdecError,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "NotSupportedYetError",
     "PipMissingError",
     "QueueFullError",
+    "ReentryError",
     "RequestAborted",
     "RequestMetrics",
     "RequestOutput",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from specdec_rs._core import Engine, Request
+from specdec_rs._core import Engine, ReadyQueue, Request
 from specdec_rs._prompts import Encoded
 from specdec_rs._stats import merged
 from specdec_rs.outputs import (
@@ -23,27 +23,33 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """The answers to one prompt, `params.n` of them, filled step by step."""
+    """The answers to one prompt, `params.n` of them, filled step by step.
+
+    Read either by `step` or by `take`; the latter after `ready` has announced `tag`.
+    """
 
     def __init__(
-        self, engine: Engine, prompt: Encoded, params: SamplingParams, *, speculative: bool
+        self,
+        engine: Engine,
+        prompt: Encoded,
+        params: SamplingParams,
+        *,
+        speculative: bool,
+        ready: ReadyQueue | None = None,
+        tag: int = 0,
     ) -> None:
         self._engine = engine
         self._prompt = prompt
         self._params = params
         self._speculative = speculative
-        self._samples: list[_Sample] = []
         self.output: RequestOutput | None = None
-        try:
-            for index in range(params.n):
-                request = engine.submit(prompt.token_ids, params, index)
-                self._samples.append(_Sample(engine, request, params, index))
-        except BaseException:
-            self.cancel()
-            raise
+        requests = engine.submit(prompt.token_ids, params, ready, tag)
+        self._samples = [
+            _Sample(engine, request, params, index) for index, request in enumerate(requests)
+        ]
 
     def cancel(self) -> None:
-        """Let the engine drop the request at its next step."""
+        """Give the request's place in the queue to others; the engine drops it at its next step."""
         for sample in self._samples:
             sample.request.cancel()
 
@@ -57,8 +63,7 @@ class Answer:
         """The next step of an answer that has not ended; not to be called after the last one."""
         sample = next(sample for sample in self._samples if sample.end is None)
         step = sample.step()
-        if all(sample.end is not None for sample in self._samples):
-            self.output = self._finish()
+        self._look_for_the_end()
         return StreamChunk(
             text=step["text"],
             token_ids=step["token_ids"],
@@ -66,6 +71,17 @@ class Answer:
             finish_reason=step["end"]["finish_reason"] if step["end"] else None,
             output=self.output,
         )
+
+    def take(self) -> bool:
+        """Take the steps that are there, without waiting; whether there were any."""
+        found = sum(sample.take() for sample in self._samples if sample.end is None)
+        if found:
+            self._look_for_the_end()
+        return found > 0
+
+    def _look_for_the_end(self) -> None:
+        if all(sample.end is not None for sample in self._samples):
+            self.output = self._finish()
 
     @property
     def request_id(self) -> str:
@@ -138,13 +154,23 @@ class _Sample:
 
     def step(self) -> _Step:
         step = self.request.next()
+        self._add(step)
+        return step
+
+    def take(self) -> int:
+        found = 0
+        while self.end is None and (step := self.request.poll()):
+            self._add(step)
+            found += 1
+        return found
+
+    def _add(self, step: _Step) -> None:
         self._texts.append(step["text"])
         self.token_ids += step["token_ids"]
         for entry in step["logprobs"]:
             self._cumulative += entry["logprob"]
             self._logprobs.append(_by_id(self._engine, entry))
         self.end = step["end"]
-        return step
 
     def output(self) -> CompletionOutput:
         asked = self._params.logprobs is not None

@@ -9,6 +9,7 @@ from specdec_rs.speculative import SpeculativeConfig
 
 __all__ = [
     "Engine",
+    "ReadyQueue",
     "Request",
     "build_info",
     "machine_rates",
@@ -228,12 +229,19 @@ class Engine:
         """
 
     def submit(
-        self, prompt_token_ids: Sequence[int], params: SamplingParams, sample: int = 0
-    ) -> Request:
-        """Queue a prompt for answer number `sample` to it."""
+        self,
+        prompt_token_ids: Sequence[int],
+        params: SamplingParams,
+        ready: ReadyQueue | None = None,
+        tag: int = 0,
+    ) -> list[Request]:
+        """Queue a prompt for `params.n` answers, which together take one place in the queue.
+
+        Each is announced to `ready` by `tag`.
+        """
 
     def metrics(self, reset: bool) -> _Metrics:
-        """Sums over all steps since the start; `reset` starts them anew."""
+        """Sums over all steps up to the last border; `reset` starts them anew. Does not wait."""
 
     def close(self) -> None:
         """End the engine after the step in flight; open requests get `ClosedError`.
@@ -279,5 +287,26 @@ class Request:
         Waits without the GIL; signal handlers run meanwhile (Ctrl-C within 50 ms).
         """
 
+    def poll(self) -> _Step | None:
+        """The next step if it is there; does not wait."""
+
     def cancel(self) -> None:
-        """Drop the request at the engine's next step; who waits for it gets `RequestAborted`."""
+        """Give the place to others, at once, and drop the request at the engine's next step.
+
+        Who waits for it gets `RequestAborted`.
+        """
+
+@final
+class ReadyQueue:
+    """Where the requests of one caller announce that there is a step to take, or none any more."""
+
+    def __init__(self) -> None: ...
+    def wait(self) -> list[int]:
+        """Wait for the tags of requests that have something to take; none after `close`.
+
+        Waits without the GIL. Signal handlers do not run meanwhile: this is for a thread of its
+        own.
+        """
+
+    def close(self) -> None:
+        """End the waiting, when all that was announced before has been taken."""

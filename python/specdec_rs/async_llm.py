@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, TypeVar, Unpack
 
 from specdec_rs import _checks as check
 from specdec_rs import _prompts
@@ -21,12 +23,15 @@ from specdec_rs.params import SamplingParams
 from specdec_rs.speculative import SpeculativeConfig
 from specdec_rs.tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from specdec_rs._ready import Waiter
+
 __all__ = ["AsyncLLM", "LLMOptions"]
 
 T = TypeVar("T")
 
-# A step that waits holds a thread, and waiting costs no more than its stack.
-_MOST_WAITING = 1024
+# Prompts that are read at once. Only reading takes one of these threads, not waiting.
+_MOST_READING = 4
 
 
 class LLMOptions(TypedDict, total=False):
@@ -55,10 +60,12 @@ class _Open:
     answer: Answer | None = None
     aborted: bool = False
 
-    def begin(self, answer: Answer) -> None:
+    def begin(self, answer: Answer) -> Answer:
         self.answer = answer
+        # An abort that came meanwhile has seen this answer, or is seen here.
         if self.aborted:
             answer.cancel()
+        return answer
 
     def abort(self) -> None:
         self.aborted = True
@@ -69,9 +76,10 @@ class _Open:
 class AsyncLLM:
     """An `LLM` whose answers are asynchronous iterators.
 
-    Requests of any number of tasks run together. The event loop is never blocked: each wait is on
-    a thread of this object. Making it blocks while the model loads. It is an asynchronous context
-    manager: `async with AsyncLLM(...) as llm` ends with its `shutdown`.
+    Requests of any number of tasks, in any number of event loops, run together. No loop is ever
+    blocked and no request holds a thread: prompts are read on a few threads of this object, and
+    another one wakes the tasks whose requests got on. Making it blocks while the model loads. It is
+    an asynchronous context manager: `async with AsyncLLM(...) as llm` ends with its `shutdown`.
 
     Args:
         model: as for `LLM`.
@@ -82,8 +90,13 @@ class AsyncLLM:
     """
 
     def __init__(self, model: str | PathLike[str], **options: Unpack[LLMOptions]) -> None:
+        from specdec_rs._ready import Pump  # noqa: PLC0415 - brings asyncio
+
         self._llm = LLM(model, **options)
-        self._threads = ThreadPoolExecutor(_MOST_WAITING, thread_name_prefix="specdec-wait")
+        self._process = os.getpid()
+        self._threads = ThreadPoolExecutor(_MOST_READING, thread_name_prefix="specdec-read")
+        self._pump = Pump()
+        weakref.finalize(self, self._pump.close)
         self._open: dict[str, _Open] = {}
 
     async def generate(
@@ -94,6 +107,10 @@ class AsyncLLM:
         request_id: str | None = None,
     ) -> AsyncGenerator[RequestOutput, None]:
         """Answer one prompt; each output holds all that was said so far, the last is finished.
+
+        An output comes for each step of the engine, or for several steps together if they were
+        taken while nobody asked for the next output. Of several answers (`n`), each output holds
+        what all of them have said.
 
         Leaving the iteration (by `aclose`, or by cancelling its task) cancels the request.
 
@@ -144,11 +161,11 @@ class AsyncLLM:
             EngineDeadError: it stopped after a fault.
             ClosedError: it was shut down.
         """
-        await self._in_thread(self._llm.get_metrics)
+        self._llm.get_metrics()
 
     async def get_metrics(self) -> EngineMetrics:
         """As `LLM.get_metrics`."""
-        return await self._in_thread(self._llm.get_metrics)
+        return self._llm.get_metrics()
 
     @property
     def memory(self) -> MemoryReport:
@@ -165,7 +182,9 @@ class AsyncLLM:
         A second call does nothing.
         """
         self._llm.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        # What waits for a thread gets one, and there the engine's own word that it is closed.
+        self._threads.shutdown(wait=False)
+        self._pump.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -184,23 +203,23 @@ class AsyncLLM:
     async def _run(
         self, encode: Callable[[], Encoded], params: SamplingParams, request_id: str | None
     ) -> AsyncGenerator[RequestOutput, None]:
-        request = _Open()
+        from specdec_rs._ready import Waiter  # noqa: PLC0415 - brings asyncio
+
+        request, tag = _Open(), self._pump.tag()
         # Nothing is awaited before a given name is taken, so no other request can take it too.
         name = None if request_id is None else self._take(request_id, request)
         try:
-            prompt = await self._in_thread(encode)
-            answer = await self._in_thread(lambda: self._llm.submit(prompt, params))
+            answer = await self._in_thread(
+                lambda: request.begin(self._llm.submit(encode(), params, self._pump.ready, tag))
+            )
             name = name or self._take_number(answer.request_id, request)
-            request.begin(answer)
-            last = answer.partial(aborted=True) if request.aborted else None
-            while last is None:
-                try:
-                    last = (await self._in_thread(answer.step)).output
-                except RequestAborted:
-                    last = answer.partial(aborted=True)
-                if last is None:
-                    yield replace(answer.partial(), request_id=name)
+            waiter = Waiter()
+            self._pump.add(tag, waiter)
+            while not await _news(answer, waiter):
+                yield replace(answer.partial(), request_id=name)
+            last = answer.output or answer.partial(aborted=True)
         finally:
+            self._pump.discard(tag)
             if name is not None:
                 del self._open[name]
             request.abort()
@@ -219,9 +238,30 @@ class AsyncLLM:
     async def _in_thread(self, work: Callable[[], T]) -> T:
         import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it
 
+        if os.getpid() != self._process:
+            # The pool's threads did not survive a fork; the engine says so in its own words.
+            return work()
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._threads, work)
         except RuntimeError:
-            # The pool is shut down; the engine says so in its own words.
+            # The pool is shut down; so is the engine, and it says so.
             return work()
         return await waiting
+
+
+async def _news(answer: Answer, waiter: Waiter) -> bool:
+    """Wait until the answer has got on; whether that was its end, its own or by an abort."""
+    import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it
+
+    waiter.here()
+    try:
+        found = answer.take()
+        if found:
+            # Other tasks get their turn although there is nothing to wait for.
+            await asyncio.sleep(0)
+        while not found:
+            await waiter.wait()
+            found = answer.take()
+    except RequestAborted:
+        return True
+    return answer.output is not None

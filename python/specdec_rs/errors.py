@@ -26,6 +26,7 @@ __all__ = [
     "NotSupportedYetError",
     "PipMissingError",
     "QueueFullError",
+    "ReentryError",
     "RequestAborted",
     "SpecdecError",
 ]
@@ -101,6 +102,10 @@ class LogitsError(SpecdecError, ArithmeticError):
 
 class QueueFullError(SpecdecError, RuntimeError):
     """The engine has as many waiting requests as it accepts; try again later."""
+
+
+class ReentryError(SpecdecError, ValueError):
+    """A signal handler asked a stream for a chunk within a call that waits for its next one."""
 
 
 class RequestAborted(SpecdecError):  # noqa: N818 - vLLM's word; an abort is the caller's own wish

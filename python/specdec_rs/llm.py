@@ -14,11 +14,12 @@ from typing import Literal, Never, Self
 from specdec_rs import _checks as check
 from specdec_rs import _prompts
 from specdec_rs._answer import Answer
-from specdec_rs._core import Engine
+from specdec_rs._core import Engine, ReadyQueue
 from specdec_rs._prompts import Conversation, Encoded, Prompt
 from specdec_rs.errors import (
     NotSupportedYetError,
     QueueFullError,
+    ReentryError,
     RequestAborted,
     SpecdecError,
 )
@@ -49,8 +50,9 @@ class LLM:
         device: "cpu".
         max_model_len: positions of a context, prompt and answer together; None: the model's own.
         max_num_seqs: most requests that run together; more wait.
-        max_queued_requests: most answers that wait; a request beyond them is `QueueFullError`, but
-            `generate` and `chat` wait for their own.
+        max_queued_requests: most requests that are open beside `max_num_seqs`, one with `n` answers
+            counted once; a request beyond them is `QueueFullError`, but `generate` and `chat` wait
+            for their own. A request that ended, was closed or was cancelled makes room at once.
         seed: for requests without a seed of their own. With the order of requests it decides their
             texts, so a new process that makes the same calls repeats them; one text is repeated,
             whatever came before, by `SamplingParams.seed`.
@@ -265,9 +267,16 @@ class LLM:
         """The compiled engine; not an interface."""
         return self._engine
 
-    def submit(self, prompt: Encoded, params: SamplingParams) -> Answer:
-        """Queue an encoded prompt; not an interface."""
-        return Answer(self._engine, prompt, params, speculative=self._speculation is not None)
+    def submit(
+        self,
+        prompt: Encoded,
+        params: SamplingParams,
+        ready: ReadyQueue | None = None,
+        tag: int = 0,
+    ) -> Answer:
+        """Queue an encoded prompt, announced to `ready` by `tag`; not an interface."""
+        speculative = self._speculation is not None
+        return Answer(self._engine, prompt, params, speculative=speculative, ready=ready, tag=tag)
 
     def _answer(
         self,
@@ -317,30 +326,45 @@ class TextStream(Iterator[StreamChunk]):
     """The chunks of one answer, one for each step; the last one has `finish_reason` and `output`.
 
     Closing (also by `with`, or by dropping it) cancels the request; an iteration that waits in
-    another thread then ends.
+    another thread then ends. Several threads may share a stream: they take turns. A signal handler
+    that asks for a chunk while the code that it interrupted waits for one gets `ReentryError`.
     """
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
-        # One step at a time; `close` does not take it, so it can end a step that waits.
-        self._turn = threading.Lock()
+        # One step at a time; `close` does not take it, so it can end a step that waits. A signal
+        # handler runs in the thread whose turn it may be already, and must not wait for itself.
+        self._turn = threading.RLock()
+        self._at_work = False
         self._ended = False
 
     def __next__(self) -> StreamChunk:
         with self._turn:
-            if self._ended:
-                raise StopIteration
+            if self._at_work:
+                raise ReentryError(
+                    "this stream's next chunk is being waited for by the code that was "
+                    "interrupted; leave the handler, or use another stream"
+                )
+            self._at_work = True
             try:
-                chunk = self._answer.step()
-            except RequestAborted:
-                self._ended = True
-                raise StopIteration from None
-            except BaseException:
-                self.close()
-                raise
-            if chunk.output is not None:
-                self._ended = True
-            return chunk
+                return self._step()
+            finally:
+                self._at_work = False
+
+    def _step(self) -> StreamChunk:
+        if self._ended:
+            raise StopIteration
+        try:
+            chunk = self._answer.step()
+        except RequestAborted:
+            self._ended = True
+            raise StopIteration from None
+        except BaseException:
+            self.close()
+            raise
+        if chunk.output is not None:
+            self._ended = True
+        return chunk
 
     def close(self) -> None:
         """Cancel the request, if it has not ended; nothing follows."""

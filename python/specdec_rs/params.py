@@ -15,7 +15,7 @@ __all__ = ["SamplingParams"]
 MAX_LOGPROBS = 20
 # The engine's own limit: all stop strings are looked for at every token.
 MAX_STOP_BYTES = 1 << 16
-# Each answer is a request of its own in the engine's queue.
+# The answers to one prompt are one request, so the queue's limit does not hold back their number.
 MAX_ANSWERS = 1024
 
 
@@ -28,7 +28,8 @@ class SamplingParams(Parameters):
 
     Attributes:
         n: number of answers for the prompt, at most 1024. With a seed each is a function of the
-            seed and its index, so they are drawn apart; with `temperature=0` all are equal.
+            seed and its index, so they are drawn apart; with `temperature=0` all are equal. All
+            together take one place in the engine's queue.
         temperature: 0 is greedy (the most likely token, lowest id on ties); otherwise logits are
             divided by it.
         top_p: keep the smallest set of most likely tokens whose mass reaches `top_p`; 1 is off.

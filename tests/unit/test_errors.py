@@ -24,6 +24,7 @@ ALSO: dict[str, type[Exception]] = {
     "NotSupportedYetError": ValueError,
     "PipMissingError": RuntimeError,
     "QueueFullError": RuntimeError,
+    "ReentryError": ValueError,
     "RequestAborted": Exception,
     "SpecdecError": Exception,
 }

@@ -300,3 +300,25 @@ def test_an_error_tells_which_prompt(llm: sd.LLM) -> None:
 def test_a_bad_stream_raises_before_the_first_chunk(llm: sd.LLM) -> None:
     with pytest.raises(sd.ContextLengthError):
         llm.stream("")
+
+
+def test_several_answers_take_one_place_in_the_queue(tiny: Path) -> None:
+    params = sd.SamplingParams(n=20, seed=4, max_tokens=6, ignore_eos=True)
+    with sd.LLM(tiny) as wide:
+        (expected,) = wide.generate("a", params, use_tqdm=False)
+    with sd.LLM(tiny, max_num_seqs=2, max_queued_requests=1) as narrow:
+        for output in narrow.generate(["a"] * 5, params, use_tqdm=False):
+            assert output.outputs == expected.outputs
+        (chat,) = narrow.chat([{"role": "user", "content": "a"}], params, use_tqdm=False)
+        assert len(chat.outputs) == 20
+
+
+def test_a_closed_stream_s_place_is_free_at_once(smollm2: Path) -> None:
+    long = sd.SamplingParams(max_tokens=4000, ignore_eos=True)
+    with sd.LLM(smollm2, max_num_seqs=1, max_queued_requests=0) as llm:
+        for _ in range(5):
+            stream = llm.stream("a", long)
+            next(stream)
+            with pytest.raises(sd.QueueFullError):
+                llm.stream("b", long)
+            stream.close()

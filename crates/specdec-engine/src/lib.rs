@@ -8,7 +8,7 @@
 //! forward  model/decoder.rs, ops/, cache.rs one pass over all rows of all requests
 //! verify   specdec_core::verify             accept a path, draw one more token
 //! commit   sequence.rs, cache.rs            every token through one door, drafted or not
-//! stream   load/tokenizer, engine.rs        tokens -> text -> caller
+//! stream   load/tokenizer, engine/          tokens -> text -> caller
 //! ```
 //!
 //! Read [`step`] first: it is the sentence that joins them.
@@ -31,7 +31,7 @@ pub mod sequence;
 pub mod speculate;
 pub mod step;
 
-pub use engine::{Engine, RequestHandle};
+pub use engine::{Engine, Notifier, ReadyQueue, RequestHandle};
 pub use error::EngineError;
 pub use open::EngineOptions;
 pub use request::{Chunk, Completion, Event, RequestMetrics, SamplingParams};

@@ -47,6 +47,37 @@ impl EngineMetrics {
         }
     }
 
+    /// Adds the sums over other steps.
+    pub(crate) fn add(&mut self, other: Self) {
+        // Taken apart whole, so that no field can be forgotten.
+        let Self {
+            steps,
+            draft,
+            draft_failures,
+            preemptions,
+            prefix_cache_queries,
+            prefix_cache_hits,
+            forward,
+            verify,
+            commit,
+            forward_by_rows,
+        } = other;
+        self.steps += steps;
+        self.draft += draft;
+        self.draft_failures += draft_failures;
+        self.preemptions += preemptions;
+        self.prefix_cache_queries += prefix_cache_queries;
+        self.prefix_cache_hits += prefix_cache_hits;
+        self.forward += forward;
+        self.verify += verify;
+        self.commit += commit;
+        for (rows, (passes, time)) in forward_by_rows {
+            let sum = self.forward_by_rows.entry(rows).or_default();
+            sum.0 += passes;
+            sum.1 += time;
+        }
+    }
+
     /// Adds a step of `rows` rows; `at` are the borders of its four phases.
     pub(crate) fn record(&mut self, rows: usize, at: [Instant; 5]) {
         self.steps += 1;

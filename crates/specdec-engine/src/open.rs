@@ -28,7 +28,7 @@ pub struct EngineOptions {
     pub max_model_len: Option<usize>,
     /// Most sequences that run together, at least 1.
     pub max_num_seqs: usize,
-    /// Most sequences that wait beside them.
+    /// Most requests that are open beside `max_num_seqs`; one counts once, however many its answers.
     pub max_queued: usize,
     /// Threads of a step, the caller's included; what affinity and cgroup quota allow when `None`.
     pub num_threads: Option<usize>,

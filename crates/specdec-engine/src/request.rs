@@ -22,8 +22,6 @@ pub struct SamplingParams {
     /// Seed of this request. With one, the text is a function of weights, prompt, parameters and
     /// seed only, with or without speculation.
     pub seed: Option<u64>,
-    /// Which of several answers to one prompt this is: with one seed, each has its own randomness.
-    pub sample: u32,
     /// Most tokens to generate, at least 1.
     pub max_tokens: usize,
     /// Texts that end the answer.
@@ -51,7 +49,6 @@ impl Default for SamplingParams {
             sampling: Sampling::default(),
             bad_words: Vec::new(),
             seed: None,
-            sample: 0,
             max_tokens: 256,
             stop: Vec::new(),
             stop_token_ids: Vec::new(),

@@ -16,6 +16,7 @@ use crate::sequence::{Scratch, Sequence};
 use crate::step::{Progress, step};
 use specdec_core::Drafter;
 use std::collections::VecDeque;
+use std::mem::take;
 use std::sync::Arc;
 
 /// What a step did for one sequence.
@@ -71,14 +72,14 @@ impl Scheduler {
         &self.running
     }
 
-    /// Sums since the start or the last reset.
+    /// Sums since the start, or since they were last taken.
     pub fn metrics(&self) -> &EngineMetrics {
         &self.metrics
     }
 
-    /// Starts the sums anew.
-    pub fn reset_metrics(&mut self) {
-        self.metrics = EngineMetrics::default();
+    /// Takes the sums and starts them anew.
+    pub fn take_metrics(&mut self) -> EngineMetrics {
+        take(&mut self.metrics)
     }
 
     /// Queues a sequence.
@@ -86,11 +87,13 @@ impl Scheduler {
         self.waiting.push_back(sequence);
     }
 
-    /// Drops a sequence, wherever it is, and gives its pages back.
-    pub fn cancel(&mut self, id: u64) {
-        self.waiting.retain(|seq| seq.id != id);
-        if let Some(at) = self.running.iter().position(|seq| seq.id == id) {
-            let mut seq = self.running.remove(at);
+    /// Drops the sequences whose numbers are `gone`, wherever they are, and gives their pages back.
+    pub fn cancel(&mut self, gone: impl Fn(u64) -> bool) {
+        self.waiting.retain(|seq| !gone(seq.id));
+        let running = take(&mut self.running).into_iter();
+        let (dropped, kept): (Vec<_>, Vec<_>) = running.partition(|seq| gone(seq.id));
+        self.running = kept;
+        for mut seq in dropped {
             self.release(&mut seq);
         }
     }
@@ -131,7 +134,7 @@ impl Scheduler {
             &mut self.metrics,
         )?;
         let mut going = Vec::with_capacity(self.running.len());
-        for (mut seq, progress) in std::mem::take(&mut self.running).into_iter().zip(progress) {
+        for (mut seq, progress) in take(&mut self.running).into_iter().zip(progress) {
             let chunk = seq.take_chunk();
             let end = match progress {
                 Progress::Running => None,
@@ -180,6 +183,7 @@ impl Scheduler {
                 refused.push(Update { id: seq.id, chunk: Chunk::default(), end });
                 continue;
             }
+            seq.begin();
             let found = read_ahead(&mut self.decoder, &mut seq);
             if self.wanted() + lacks(&seq) > self.decoder.pages().free() {
                 self.decoder.release(&mut seq.cache);

@@ -10,6 +10,7 @@ use specdec_core::{
     TokenLogprobs, logprobs,
 };
 use specdec_kernels::SimdRows;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Buffers that every sequence of an engine uses in turn.
@@ -23,14 +24,27 @@ pub struct Scratch {
     pub edited: specdec_core::Scratch,
 }
 
+/// A prompt, shared by the answers to it.
+#[derive(Clone)]
+pub struct Prompt {
+    tokens: Arc<[TokenId]>,
+    seen: History,
+}
+
+impl From<Vec<TokenId>> for Prompt {
+    fn from(tokens: Vec<TokenId>) -> Self {
+        Self { seen: History::new(&tokens), tokens: tokens.into() }
+    }
+}
+
 /// What a sequence needs beside its prompt.
 pub struct Spec {
     /// Number by which the caller knows the sequence.
     pub id: u64,
     /// How to sample.
-    pub params: SamplingParams,
+    pub params: Arc<SamplingParams>,
     /// The law that `params` ask for.
-    pub processors: Processors,
+    pub processors: Arc<Processors>,
     /// Randomness: the request's seed, or one that the engine drew.
     pub key: Key,
     /// Rule of acceptance.
@@ -47,10 +61,12 @@ pub struct Spec {
 pub struct Sequence {
     /// Number by which the caller knows the sequence.
     pub id: u64,
+    prompt: Arc<[TokenId]>,
+    /// Prompt and answer; nothing before [`Sequence::begin`].
     pub(crate) tokens: Vec<TokenId>,
     pub(crate) cache: SeqCache,
-    pub(crate) params: SamplingParams,
-    pub(crate) processors: Processors,
+    pub(crate) params: Arc<SamplingParams>,
+    pub(crate) processors: Arc<Processors>,
     /// What processors know of the text.
     pub(crate) history: History,
     pub(crate) key: Key,
@@ -61,7 +77,6 @@ pub struct Sequence {
     /// Tokens of the prompt that needed no pass, because their pages were known.
     pub(crate) num_cached_tokens: usize,
     stats: SpecStats,
-    prompt_len: usize,
     context: usize,
     acceptor: Acceptor,
     decoder: TextDecoder,
@@ -74,7 +89,8 @@ pub struct Sequence {
 
 impl Sequence {
     /// A sequence that will continue `prompt` (not empty, shorter than the context).
-    pub fn new(prompt: Vec<TokenId>, spec: Spec, tokenizer: &Tokenizer) -> Self {
+    pub fn new(prompt: impl Into<Prompt>, spec: Spec, tokenizer: &Tokenizer) -> Self {
+        let Prompt { tokens: prompt, seen } = prompt.into();
         let limits = Limits {
             max_tokens: spec.params.max_tokens,
             stop_token_ids: spec.params.stop_token_ids.clone(),
@@ -88,9 +104,9 @@ impl Sequence {
         let nodes = spec.budget.map_or(0, |budget| budget.nodes);
         Self {
             id: spec.id,
-            prompt_len: prompt.len(),
-            history: History::new(&prompt),
-            tokens: prompt,
+            prompt,
+            history: seen,
+            tokens: Vec::new(),
             cache: SeqCache::default(),
             params: spec.params,
             processors: spec.processors,
@@ -111,12 +127,20 @@ impl Sequence {
         }
     }
 
+    /// Gets ready to run. What waits shares its prompt with the other answers to it; what runs has a
+    /// text of its own.
+    pub(crate) fn begin(&mut self) {
+        if self.tokens.is_empty() {
+            self.tokens.extend_from_slice(&self.prompt);
+        }
+    }
+
     /// Tokens that are known but not in the cache: the rest of the prompt, or the last token drawn.
     pub(crate) fn missing(&self) -> &[TokenId] {
         &self.tokens[self.cache.len()..]
     }
 
-    /// Prompt and answer so far.
+    /// Prompt and answer so far; nothing before it runs.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
     }
@@ -138,17 +162,17 @@ impl Sequence {
 
     /// Tokens of the prompt.
     pub(crate) fn prompt_len(&self) -> usize {
-        self.prompt_len
+        self.prompt.len()
     }
 
     /// The answer so far.
     pub fn output(&self) -> &[TokenId] {
-        &self.tokens[self.prompt_len..]
+        &self.tokens[self.prompt.len()..]
     }
 
     /// Positions that the whole answer may need at most.
     pub(crate) fn longest(&self) -> usize {
-        (self.prompt_len + self.params.max_tokens).min(self.context)
+        (self.prompt.len() + self.params.max_tokens).min(self.context)
     }
 
     /// How much may be drafted now: a tree of depth `d` can emit `d + 1` tokens, and each of them
@@ -212,7 +236,7 @@ impl Sequence {
 
     /// Whether the logits of the rows of its prompt are wanted.
     pub(crate) fn reads_aloud(&self) -> bool {
-        self.params.prompt_logprobs.is_some() && self.prompt_logprobs.len() + 1 < self.prompt_len
+        self.params.prompt_logprobs.is_some() && self.prompt_logprobs.len() + 1 < self.prompt.len()
     }
 
     /// Takes the logits after the known token at `position`, for the log-probability of the token
@@ -225,7 +249,7 @@ impl Sequence {
     ) -> Result<(), EngineError> {
         let next = position + 1;
         if let Some(best) = self.params.prompt_logprobs
-            && next < self.prompt_len
+            && next < self.prompt.len()
             && self.prompt_logprobs.len() < next
         {
             let ops = &mut scratch.ops;
@@ -247,7 +271,7 @@ impl Sequence {
         let now = Instant::now();
         let first = self.first_token.unwrap_or(now);
         let metrics = RequestMetrics {
-            num_prompt_tokens: self.prompt_len,
+            num_prompt_tokens: self.prompt.len(),
             num_cached_tokens: self.num_cached_tokens,
             num_generation_tokens: self.output().len(),
             num_preemptions: self.num_preemptions,

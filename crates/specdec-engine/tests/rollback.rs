@@ -123,8 +123,8 @@ fn requests(round: u64) -> Vec<Request> {
 fn sequence(id: u64, request: &Request, speculates: bool, tokenizer: &Tokenizer) -> Sequence {
     let spec = Spec {
         id,
-        params: request.params.clone(),
-        processors: Processors::new(&request.params.sampling, target().vocab).unwrap(),
+        params: request.params.clone().into(),
+        processors: Processors::new(&request.params.sampling, target().vocab).unwrap().into(),
         key: Key { seed: request.seed, sample: 0 },
         method: request.method,
         budget: speculates.then_some(Budget { nodes: NODES, depth: 4 }),

@@ -117,7 +117,7 @@ fn storm(bench: &mut Bench, source: Source, requests: &[Request], plain: &[Answe
                 bench.runner.scheduler.add(seq);
             }
             if request.leaves.checked_add(request.arrives) == Some(step) {
-                bench.runner.scheduler.cancel(id_);
+                bench.runner.scheduler.cancel(|id| id == id_);
             }
         }
         for update in bench.runner.scheduler.step().unwrap() {

@@ -14,7 +14,7 @@ use crate::border::{Progress, in_thread, interruptible, outside};
 use crate::local::Local;
 use crate::measure::parse;
 use crate::params::{PySamplingParams, PySpeculativeConfig, target};
-use crate::request::Request;
+use crate::request::{ReadyQueue, Request};
 
 /// A model, its tokenizer and the thread that steps it; any number of threads may use it.
 #[pyclass(frozen, module = "specdec_rs._core")]
@@ -126,27 +126,30 @@ impl Engine {
         })
     }
 
-    /// Queue a prompt for answer number `sample` to it.
-    #[pyo3(signature = (prompt_token_ids, params, sample = 0))]
+    /// Queue a prompt for `params.n` answers, which `ready` announces by `tag`.
+    #[pyo3(signature = (prompt_token_ids, params, ready = None, tag = 0))]
     fn submit(
         &self,
         py: Python<'_>,
         prompt_token_ids: Vec<u32>,
         params: PySamplingParams,
-        sample: u32,
-    ) -> PyResult<Request> {
+        ready: Option<&ReadyQueue>,
+        tag: u64,
+    ) -> PyResult<Vec<Request>> {
+        let notifier = ready.map(|ready| ready.notifier(tag));
         let encode = |text: &str| {
             self.0.check_prompt_bytes(text.len())?;
             Ok(self.0.tokenizer().encode(text, Specials::AsText, false))
         };
         let submit = || {
-            let params = params.convert(sample, self.0.max_model_len(), encode)?;
-            self.0.submit(prompt_token_ids, params)
+            let n = params.n;
+            let params = params.convert(self.0.max_model_len(), encode)?;
+            self.0.submit_all(prompt_token_ids, params, n, notifier.as_ref())
         };
-        outside(py, submit).map(Request::from)
+        Ok(outside(py, submit)?.into_iter().map(Request::from).collect())
     }
 
-    /// Sums over all steps; `reset` starts them anew.
+    /// Sums over all steps up to the last border; `reset` starts them anew.
     fn metrics(&self, py: Python<'_>, reset: bool) -> PyResult<PyEngineMetrics> {
         outside(py, || self.0.metrics(reset)).map(Into::into)
     }

@@ -29,5 +29,5 @@ mod _core {
     #[pymodule_export]
     use crate::primitives::{ngram, process_logits, sample, verify};
     #[pymodule_export]
-    use crate::request::Request;
+    use crate::request::{ReadyQueue, Request};
 }

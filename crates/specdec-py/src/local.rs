@@ -18,10 +18,15 @@ impl<T> Local<T> {
         Self { value: Some(value), process: process::id() }
     }
 
+    /// Whether this is the process where the value can be used.
+    pub(crate) fn is_home(&self) -> bool {
+        self.process == process::id()
+    }
+
     /// The value, for a drop that is not to happen here; nothing in a child.
     pub(crate) fn take(&mut self) -> Option<T> {
         let value = self.value.take();
-        if self.process == process::id() {
+        if self.is_home() {
             return value;
         }
         forget(value);

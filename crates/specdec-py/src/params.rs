@@ -11,6 +11,7 @@ use specdec_kernels::Target;
 /// What the engine knows of `specdec_rs.SamplingParams`.
 #[derive(FromPyObject)]
 pub(crate) struct PySamplingParams {
+    pub(crate) n: u32,
     temperature: f64,
     top_k: u32,
     top_p: f64,
@@ -52,11 +53,10 @@ impl PySamplingParams {
         }
     }
 
-    /// The engine's form of answer number `sample`, which the engine checks. No answer is longer
-    /// than the `context`.
+    /// The engine's form but for `n`, which the engine checks. No answer is longer than the
+    /// `context`.
     pub(crate) fn convert(
         self,
-        sample: u32,
         context: usize,
         encode: impl FnOnce(&str) -> Result<Vec<u32>, EngineError>,
     ) -> Result<SamplingParams, EngineError> {
@@ -64,7 +64,6 @@ impl PySamplingParams {
             sampling: self.law(),
             bad_words: self.bad_words.unwrap_or_default(),
             seed: self.seed,
-            sample,
             max_tokens: self.max_tokens.map_or(context, |most| most.min(context)),
             stop: self.stop.unwrap_or_default(),
             stop_token_ids: self.stop_token_ids.unwrap_or_default(),
@@ -72,8 +71,7 @@ impl PySamplingParams {
             include_stop_str_in_output: self.include_stop_str_in_output,
             skip_special_tokens: self.skip_special_tokens,
             logprobs: self.logprobs,
-            // The prompt is the same for every answer to it.
-            prompt_logprobs: self.prompt_logprobs.filter(|_| sample == 0),
+            prompt_logprobs: self.prompt_logprobs,
             prediction: self.prediction.as_deref().map(encode).transpose()?.unwrap_or_default(),
         })
     }

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part")]
 
 pub mod engines;
+pub mod hooked;
 pub mod sampled;
 pub mod sources;
 
@@ -232,8 +233,8 @@ pub fn sequence(
     let spec = Spec {
         id,
         key: Key { seed: ask.params.seed.unwrap_or(7), sample: 0 },
-        processors: Processors::new(&ask.params.sampling, vocab).unwrap(),
-        params: ask.params,
+        processors: Processors::new(&ask.params.sampling, vocab).unwrap().into(),
+        params: ask.params.into(),
         method,
         budget: ask.budget,
         context,

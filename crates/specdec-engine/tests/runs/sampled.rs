@@ -57,8 +57,8 @@ impl Request {
     fn spec(&self, id: u64, processors: Processors) -> Spec {
         Spec {
             id,
-            params: self.params.clone(),
-            processors,
+            params: self.params.clone().into(),
+            processors: processors.into(),
             key: Key { seed: id, sample: 3 },
             method: self.method,
             budget: Some(self.budget),

@@ -1,60 +1,35 @@
 //! The engine: a model, its thread, and handles to requests.
 //!
 //! One thread steps all sequences; callers only encode prompts, send and receive. A handle that is
-//! dropped cancels its request at the next step border.
+//! dropped cancels its request: its place is free at once, its sequence goes at the next step border.
+
+mod handle;
+mod ready;
+mod thread;
+mod ticket;
+
+pub use handle::RequestHandle;
+pub use ready::{Notifier, ReadyQueue};
 
 use crate::error::EngineError;
 use crate::load::{ChatTemplate, Specials, Tokenizer};
 use crate::memory::MemoryReport;
 use crate::metrics::EngineMetrics;
 use crate::model::decoder::Decoder;
-use crate::request::{Chunk, Event, SamplingParams};
-use crate::scheduler::{Scheduler, Update};
-use crate::sequence::{Sequence, Spec};
+use crate::request::SamplingParams;
+use crate::scheduler::Scheduler;
+use crate::sequence::{Prompt, Sequence, Spec};
 use crate::speculate::Speculation;
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
+use crossbeam_channel::{Sender, unbounded};
 use specdec_core::rng::{Key, philox};
 use specdec_core::{Drafter, Processors, Sampling, TokenId};
-use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::mem::take;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// What the engine thread is told.
-enum Command {
-    Submit { sequence: Box<Sequence>, route: Route },
-    Metrics { reply: Sender<EngineMetrics>, reset: bool },
-    Close,
-}
-
-/// Where a sequence's events go, and whether anybody still wants them.
-struct Route {
-    events: Sender<Event>,
-    cancelled: Arc<AtomicBool>,
-    _place: Place,
-}
-
-/// A place among the open requests, held until it is dropped.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    /// A place, unless `limit` are taken.
-    fn take(open: &Arc<AtomicUsize>, limit: usize) -> Result<Self, EngineError> {
-        let more = |open: usize| (open < limit).then_some(open + 1);
-        match open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(Self(Arc::clone(open))),
-            Err(open) => Err(EngineError::QueueFull { open, limit }),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
+use std::time::Instant;
+use thread::{Command, LastWord, Route, Told, supervise};
+use ticket::{Place, Ticket};
 
 /// What a loaded engine is made of.
 pub struct Parts {
@@ -68,7 +43,7 @@ pub struct Parts {
     pub max_model_len: usize,
     /// Most sequences that run together.
     pub max_num_seqs: usize,
-    /// Most sequences that wait beside them.
+    /// Most requests that wait beside as many that run.
     pub max_queued: usize,
     /// Seeds the keys of requests without a seed of their own.
     pub seed: u64,
@@ -94,16 +69,7 @@ pub struct Engine {
     most_open: usize,
     commands: Sender<Command>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    fault: Arc<Mutex<Option<String>>>,
-    process: u32,
-}
-
-/// A request under way. Dropping it cancels the request.
-pub struct RequestHandle {
-    id: u64,
-    events: Receiver<Event>,
-    cancelled: Arc<AtomicBool>,
-    fault: Arc<Mutex<Option<String>>>,
+    told: Arc<Told>,
     process: u32,
 }
 
@@ -114,14 +80,14 @@ impl Engine {
     /// [`EngineError::Spawn`].
     pub fn start(parts: Parts) -> Result<Self, EngineError> {
         let (commands, inbox) = unbounded();
-        let fault = Arc::new(Mutex::new(None));
+        let told = Arc::<Told>::default();
         let vocab = parts.decoder.config().vocab;
         let tokenizer = Arc::clone(&parts.tokenizer);
         let scheduler = Scheduler::new(parts.decoder, parts.drafter, tokenizer, parts.max_num_seqs);
-        let seen = Arc::clone(&fault);
+        let tells = Arc::clone(&told);
         let thread = std::thread::Builder::new()
             .name("specdec-engine".to_owned())
-            .spawn(move || supervise(scheduler, &inbox, &seen))
+            .spawn(move || supervise(scheduler, &inbox, &tells))
             .map_err(EngineError::Spawn)?;
         Ok(Self {
             tokenizer: parts.tokenizer,
@@ -136,7 +102,7 @@ impl Engine {
             most_open: parts.max_num_seqs.saturating_add(parts.max_queued),
             commands,
             thread: Mutex::new(Some(thread)),
-            fault,
+            told,
             process: std::process::id(),
         })
     }
@@ -144,45 +110,81 @@ impl Engine {
     /// Queues a prompt (token ids) and returns the handle that receives its events.
     ///
     /// # Errors
-    /// [`EngineError::EmptyPrompt`], [`EngineError::PromptToken`], [`EngineError::ContextLength`],
-    /// [`EngineError::Config`] for parameters; [`EngineError::QueueFull`]; [`EngineError::Closed`], [`EngineError::Dead`],
-    /// [`EngineError::Forked`].
+    /// As [`Engine::submit_all`].
     pub fn submit(
         &self,
         prompt: Vec<TokenId>,
         params: SamplingParams,
     ) -> Result<RequestHandle, EngineError> {
+        let mut handles = self.submit_all(prompt, params, 1, None)?;
+        handles.pop().ok_or(EngineError::Closed)
+    }
+
+    /// Queues a prompt for `n` answers and returns their handles, in order. Together they take one
+    /// place among the open requests, until the last of them has ended or was cancelled. With one
+    /// seed, each has its own randomness. The prompt's log-probabilities, which are the same for
+    /// all, come with the first. All are announced by `notifier`.
+    ///
+    /// # Errors
+    /// [`EngineError::EmptyPrompt`], [`EngineError::PromptToken`], [`EngineError::ContextLength`],
+    /// [`EngineError::Config`] for parameters; [`EngineError::QueueFull`]; [`EngineError::Closed`],
+    /// [`EngineError::Dead`], [`EngineError::Forked`].
+    pub fn submit_all(
+        &self,
+        prompt: Vec<TokenId>,
+        params: SamplingParams,
+        n: u32,
+        notifier: Option<&Notifier>,
+    ) -> Result<Vec<RequestHandle>, EngineError> {
         self.check_alive()?;
         self.check_prompt(&prompt)?;
         params.validate(self.vocab)?;
-        let place = Place::take(&self.open, self.most_open)?;
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (events, receiver) = unbounded();
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let sequence = Box::new(self.sequence(id, prompt, params)?);
-        let route = Route { events, cancelled: Arc::clone(&cancelled), _place: place };
-        let command = Command::Submit { sequence, route };
-        self.commands.send(command).map_err(|_| self.why_gone())?;
-        let fault = Arc::clone(&self.fault);
-        Ok(RequestHandle { id, events: receiver, cancelled, fault, process: self.process })
+        let place = Arc::new(Place::take(&self.open, self.most_open)?);
+        let first = self.next.fetch_add(n.into(), Ordering::Relaxed);
+        let sequences = self.sequences(first, prompt, params, n)?;
+        let open = |sequence: Sequence| {
+            let id = sequence.id;
+            let (events, receiver) = unbounded();
+            let ticket = Arc::new(Ticket::new(Arc::clone(&place), sequence, notifier.cloned()));
+            let route = Route { id, events, ticket: LastWord(Arc::clone(&ticket)) };
+            self.commands.send(Command::Submit(route)).map_err(|_| self.why_gone())?;
+            Ok(RequestHandle {
+                id,
+                events: receiver,
+                ticket,
+                commands: self.commands.clone(),
+                fault: Arc::clone(&self.told.fault),
+                process: self.process,
+            })
+        };
+        sequences.into_iter().map(open).collect()
     }
 
-    fn sequence(
+    /// The sequences of `n` answers to one prompt, numbered from `first`.
+    fn sequences(
         &self,
-        id: u64,
+        first: u64,
         prompt: Vec<TokenId>,
         params: SamplingParams,
-    ) -> Result<Sequence, EngineError> {
-        let seed = params.seed.unwrap_or_else(|| own_seed(self.seed, id));
-        let key = Key { seed, sample: params.sample };
+        n: u32,
+    ) -> Result<Vec<Sequence>, EngineError> {
         let budget = self.speculation.as_ref().map(Speculation::budget);
         let method = Speculation::method(self.speculation.as_ref(), &params);
         let (context, arrival) = (self.max_model_len, Instant::now());
         // Rows that only pad the embedding table are no tokens: they never come out.
         let vocab = self.vocab.min(self.tokenizer.vocab_size());
-        let processors = Processors::new(&self.sampling(&params), vocab)?;
-        let spec = Spec { id, params, processors, key, method, budget, context, arrival };
-        Ok(Sequence::new(prompt, spec, &self.tokenizer))
+        let processors = Arc::new(Processors::new(&self.sampling(&params), vocab)?);
+        let others = Arc::new(SamplingParams { prompt_logprobs: None, ..params.clone() });
+        let (prompt, params) = (Prompt::from(prompt), Arc::new(params));
+        let sequence = |sample: u32| {
+            let id = first + u64::from(sample);
+            let params = Arc::clone(if sample == 0 { &params } else { &others });
+            let seed = params.seed.unwrap_or_else(|| own_seed(self.seed, id));
+            let (key, processors) = (Key { seed, sample }, Arc::clone(&processors));
+            let spec = Spec { id, params, processors, key, method, budget, context, arrival };
+            Sequence::new(prompt.clone(), spec, &self.tokenizer)
+        };
+        Ok((0..n).map(sequence).collect())
     }
 
     /// The parameters of the law with the tokens behind words and ends.
@@ -223,12 +225,12 @@ impl Engine {
     pub fn check_alive(&self) -> Result<(), EngineError> {
         check_process(self.process)?;
         let open = lock(&self.thread).is_some();
-        let dead = lock(&self.fault).is_some();
+        let dead = lock(&self.told.fault).is_some();
         if open && !dead { Ok(()) } else { Err(self.why_gone()) }
     }
 
     fn why_gone(&self) -> EngineError {
-        why_gone(&self.fault)
+        why_gone(&self.told.fault)
     }
 
     /// A chat template for this model instead of its own.
@@ -286,15 +288,15 @@ impl Engine {
         &self.memory
     }
 
-    /// Sums over all steps; `reset` starts them anew.
+    /// Sums over all steps up to the last border; `reset` starts them anew. Does not wait for the
+    /// step in flight.
     ///
     /// # Errors
     /// [`EngineError::Closed`], [`EngineError::Dead`], [`EngineError::Forked`].
     pub fn metrics(&self, reset: bool) -> Result<EngineMetrics, EngineError> {
         self.check_alive()?;
-        let (reply, answer) = unbounded();
-        self.commands.send(Command::Metrics { reply, reset }).map_err(|_| self.why_gone())?;
-        answer.recv().map_err(|_| self.why_gone())
+        let mut sums = lock(&self.told.metrics);
+        Ok(if reset { take(&mut *sums) } else { sums.clone() })
     }
 
     /// Ends the engine thread after the step in flight; open requests fail with
@@ -315,45 +317,6 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl RequestHandle {
-    /// Number of the request, unique in its engine.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// The next event, or `None` when none came within `timeout`. After [`Event::Done`] or
-    /// [`Event::Failed`] nothing follows and the answer is [`EngineError::Closed`].
-    ///
-    /// # Errors
-    /// [`EngineError::Cancelled`] after [`RequestHandle::cancel`]; [`EngineError::Closed`],
-    /// [`EngineError::Dead`], [`EngineError::Forked`].
-    pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Event>, EngineError> {
-        check_process(self.process)?;
-        if self.cancelled.load(Ordering::Relaxed) {
-            return Err(EngineError::Cancelled);
-        }
-        match self.events.recv_timeout(timeout) {
-            Ok(event) => Ok(Some(event)),
-            Err(RecvTimeoutError::Timeout) => Ok(None),
-            Err(RecvTimeoutError::Disconnected) if self.cancelled.load(Ordering::Relaxed) => {
-                Err(EngineError::Cancelled)
-            }
-            Err(RecvTimeoutError::Disconnected) => Err(why_gone(&self.fault)),
-        }
-    }
-
-    /// Asks the engine to drop the request at the next step border.
-    pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for RequestHandle {
-    fn drop(&mut self) {
-        self.cancel();
     }
 }
 
@@ -388,89 +351,4 @@ fn why_gone(fault: &Mutex<Option<String>>) -> EngineError {
 /// A panic while holding one of these locks leaves the plain values in them usable.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs the loop and turns its end, whatever it was, into an answer for everybody who waits. The
-/// fault is written down before the routes are dropped, so a handle that sees its route end knows
-/// why.
-fn supervise(scheduler: Scheduler, inbox: &Receiver<Command>, fault: &Mutex<Option<String>>) {
-    let mut routes = HashMap::new();
-    let outcome = catch_unwind(AssertUnwindSafe(|| serve(scheduler, inbox, &mut routes)));
-    let message = match outcome.map_err(|panic| EngineError::from_panic(panic.as_ref())) {
-        Ok(Ok(())) => return,
-        Err(EngineError::Dead { message }) => message,
-        Ok(Err(error)) | Err(error) => error.to_string(),
-    };
-    *lock(fault) = Some(message);
-}
-
-fn serve(
-    mut scheduler: Scheduler,
-    inbox: &Receiver<Command>,
-    routes: &mut HashMap<u64, Route>,
-) -> Result<(), EngineError> {
-    loop {
-        if !take_commands(&mut scheduler, inbox, routes) {
-            return Ok(());
-        }
-        let gone: Vec<u64> = routes
-            .iter()
-            .filter(|(_, route)| route.cancelled.load(Ordering::Relaxed))
-            .map(|(&id, _)| id)
-            .collect();
-        for id in gone {
-            scheduler.cancel(id);
-            routes.remove(&id);
-        }
-        for update in scheduler.step()? {
-            deliver(update, routes);
-        }
-    }
-}
-
-/// Takes what the inbox holds, waiting only when there is nothing else to do. Returns whether to go
-/// on.
-fn take_commands(
-    scheduler: &mut Scheduler,
-    inbox: &Receiver<Command>,
-    routes: &mut HashMap<u64, Route>,
-) -> bool {
-    loop {
-        let command = if scheduler.is_idle() {
-            inbox.recv().map_err(|_| TryRecvError::Disconnected)
-        } else {
-            inbox.try_recv()
-        };
-        match command {
-            Ok(Command::Submit { sequence, route }) => {
-                routes.insert(sequence.id, route);
-                scheduler.add(*sequence);
-            }
-            Ok(Command::Metrics { reply, reset }) => {
-                // A caller who stopped waiting is no fault.
-                let _ = reply.send(scheduler.metrics().clone());
-                if reset {
-                    scheduler.reset_metrics();
-                }
-            }
-            Ok(Command::Close) | Err(TryRecvError::Disconnected) => return false,
-            Err(TryRecvError::Empty) => return true,
-        }
-    }
-}
-
-fn deliver(update: Update, routes: &mut HashMap<u64, Route>) {
-    let Some(route) = routes.get(&update.id) else { return };
-    let event = match update.end {
-        Some(Ok(completion)) => Event::Done(update.chunk, Box::new(completion)),
-        Some(Err(error)) => Event::Failed(error),
-        None if update.chunk == Chunk::default() => return,
-        None => Event::Chunk(update.chunk),
-    };
-    let last = !matches!(event, Event::Chunk(_));
-    // A handle that is gone has set its cancel flag; the next border removes the sequence.
-    let _ = route.events.send(event);
-    if last {
-        routes.remove(&update.id);
-    }
 }
