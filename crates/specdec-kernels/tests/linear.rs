@@ -20,17 +20,30 @@ fn machines() -> Vec<Cpu> {
 fn activations(cols: usize, random: &mut Random) -> Vec<f32> {
     let mut rows = Vec::new();
     for row in 0..MOST {
-        // Quantised, the rows of 3.0 are all +-127.
-        rows.extend((0..cols).map(|_| match row % 6 {
-            0 => 3.0,
-            1 => -3.0,
-            2 => random.float() * 1e-40,
-            3 => 0.0,
-            4 => random.float() * 1000.0,
-            _ => random.float(),
+        rows.extend((0..cols).map(|col| match row {
+            2..8 => at_edge(EDGES[row - 2], row, col),
+            // Quantised, the rows of 3.0 are all +-127.
+            8 => 3.0,
+            9 => -3.0,
+            10 => random.float() * 1e-40,
+            11 => 0.0,
+            12 => random.float() * 1000.0,
+            13 => random.float(),
+            // Near zero, as those of a model.
+            _ => random.float().powi(3),
         }));
     }
     rows
+}
+
+/// Sums of |x| over a run from which on products with the largest codes of Q6_K, Q5_K and Q4_K need
+/// more than 16 bits, and one less.
+const EDGES: [usize; 6] = [1023, 1024, 1057, 1058, 2184, 2185];
+
+/// Value `col` of a row whose first run sums to `sum`, all of one sign.
+fn at_edge(sum: usize, row: usize, col: usize) -> f32 {
+    let size = sum.saturating_sub(127 * col).min(127) as f32;
+    if row % 4 < 2 { size } else { -size }
 }
 
 fn acts(cpu: &Cpu, cols: usize, rows: &[f32]) -> Acts {

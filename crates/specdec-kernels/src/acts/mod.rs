@@ -42,12 +42,14 @@ pub(crate) struct Pair {
 #[repr(C, align(32))]
 pub(crate) struct Super {
     pub(crate) words: [[i32; 8]; 8],
-    /// Sums of q over runs of 32 by 64, rounded down: signed bytes, four in a word.
-    pub(crate) sums_high: [i32; 2],
-    /// The rests of these sums, 0..=63.
-    pub(crate) sums_low: [i32; 2],
+    /// Sums of q over runs of 32, two in a word: 16 bits each, the first one lowest.
+    pub(crate) sums: [i32; 4],
     /// -32 * the sum of q over runs of 16: corrects codes that are stored plus 32.
     pub(crate) less32: [i32; 16],
+    /// The largest sum of |q| over a run of 16: what a product with such a run can come to.
+    pub(crate) most16: i32,
+    /// The same over a run of 32.
+    pub(crate) most32: i32,
     pub(crate) scale: f32,
 }
 

@@ -86,20 +86,31 @@ fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
     for (i, words) in block.words.as_flattened_mut().as_chunks_mut::<4>().0.iter_mut().enumerate() {
         q[i] = store(s, x[i], factor, words);
     }
-    let mut sums = [0; 16];
-    s.store_i32(s.sums_i32(&q), &mut sums);
+    let (sums, sizes) = sums(s, q);
     block.less32 = sums.map(|sum| sum.wrapping_mul(-32));
-    for (i, sums) in sums.as_chunks::<8>().0.iter().enumerate() {
-        let sum = |j: usize| sums[2 * j].wrapping_add(sums[2 * j + 1]);
-        block.sums_high[i] = word(|j| sum(j) >> 6);
-        block.sums_low[i] = word(|j| sum(j) & 63);
+    block.most16 = sizes.into_iter().fold(0, i32::max);
+    block.most32 = runs_of_32(sizes).into_iter().fold(0, i32::max);
+    for (word, [a, b]) in block.sums.iter_mut().zip(runs_of_32(sums).as_chunks().0) {
+        *word = a & 0xffff | b << 16;
     }
 }
 
-/// Four bytes as a word.
 #[inline(always)]
-fn word(byte: impl Fn(usize) -> i32) -> i32 {
-    i32::from_le_bytes(std::array::from_fn(|i| byte(i) as u8))
+fn runs_of_32(of_16: [i32; 16]) -> [i32; 8] {
+    std::array::from_fn(|i| of_16[2 * i].wrapping_add(of_16[2 * i + 1]))
+}
+
+/// The sums of q and of |q| over runs of 16, which are at most 16 * 127: both fit into one lane.
+#[inline(always)]
+fn sums<S: Simd>(s: S, mut q: [S::I; 16]) -> ([i32; 16], [i32; 16]) {
+    for q in &mut q {
+        let size = s.max_i32(*q, s.sub_i32(s.splat_i32(0), *q));
+        *q = s.add_i32(*q, s.shl_i32(size, 16));
+    }
+    let mut both = [0_i32; 16];
+    s.store_i32(s.sums_i32(&q), &mut both);
+    let sums = both.map(|both| i32::from(both as i16));
+    (sums, std::array::from_fn(|i| both[i].wrapping_sub(sums[i]) >> 16))
 }
 
 #[cfg(test)]
@@ -159,11 +170,13 @@ mod tests {
                 assert_eq!(bytes(found.words.as_flattened()), q);
                 let sum = |q: &[i8]| q.iter().map(|&q| i32::from(q)).sum::<i32>();
                 let runs: Vec<i32> = q.chunks(32).map(sum).collect();
-                let (high, low) = (bytes(&found.sums_high), bytes(&found.sums_low));
-                let sums = high.iter().zip(low).map(|(&h, l)| 64 * i32::from(h) + i32::from(l));
+                let sums = found.sums.iter().flat_map(|&w| [i32::from(w as i16), w >> 16]);
                 assert_eq!(sums.collect::<Vec<_>>(), runs);
                 let less: Vec<i32> = q.chunks(16).map(|q| -32 * sum(q)).collect();
                 assert_eq!(found.less32.to_vec(), less);
+                let size = |q: &[i8]| q.iter().map(|&q| i32::from(q).abs()).sum::<i32>();
+                assert_eq!(Some(found.most16), q.chunks(16).map(size).max());
+                assert_eq!(Some(found.most32), q.chunks(32).map(size).max());
             }
         }
     }

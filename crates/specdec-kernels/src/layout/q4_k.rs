@@ -1,7 +1,8 @@
 //! Q4_K: 4.5 bits a weight, as in the file.
 //!
-//! Scale and offset of sub-block j of a row have place 64 * (j / 4) + 4 * row + j % 4 among 128, so
-//! that those of four sub-blocks make a word. Their low four bits are the halves of byte `place` of
+//! Scale and offset of sub-block j of a row have place 64 * (j / 4) + 4 * row + byte among 128, so
+//! that those of four sub-blocks make a word; bytes 0 and 2 are those of the first two, so that a
+//! mask leaves each two neighbours as numbers of 16 bits. Their low four bits are the halves of byte `place` of
 //! `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four for the
 //! first 64 places, the high four for the others. In each pair the scale comes first.
 
@@ -29,7 +30,7 @@ pub(crate) struct Head {
 
 /// Where the scale and the offset of a sub-block stand: vector and byte.
 fn place(row: usize, j: usize) -> (usize, usize) {
-    (j / 4, 4 * row + j % 4)
+    (j / 4, 4 * row + 2 * (j % 2) + j % 4 / 2)
 }
 
 impl Head {

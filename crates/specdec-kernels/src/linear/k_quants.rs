@@ -2,17 +2,53 @@
 //! super-block, scales of runs included, and two scales in single precision behind it.
 //!
 //! The largest sums: 8 runs of 32 products of 31 * 127 times 63 in Q5_K, 16 runs of 16 of 32 * 127
-//! times 128 in Q6_K, 134 million and fit. Beside that integers are faster: `vpmulld` has a pipe of
-//! its own on Zen 4, while a fused multiply-add waits for those of `vpdpbusd` (220 against 195
-//! GMAC/s in cache).
+//! times 128 in Q6_K, 134 million and fit.
+//!
+//! A run's product rarely needs more than 16 bits, since the largest of 256 activations is 127 and
+//! the others are smaller. Then the products of two runs meet their scales in one instruction, which
+//! is 3 to 6 % of all that Q4_K costs in cache with 4 rows and more.
 
 use super::panel::{Dot, ahead};
-use super::rows::each_product;
-use super::unpack::{fifth_bits, nibbles, scales_and_offsets, six_bits};
+use super::unpack::{FiveBits, Nibbles, SixBits, scales_and_offsets};
 use crate::acts::Super;
 use crate::format::{Q4K, Q5K, Q6K};
 use crate::layout::{q4_k, q5_k, q6_k};
 use crate::simd::Simd;
+
+/// The largest sum of |x| over a run whose product with weights up to `weight` has 16 bits.
+const fn narrow(weight: i32) -> i32 {
+    i16::MAX as i32 / weight
+}
+
+/// The sum over all runs of product times scale, for each of `R` rows. Two runs have their scales
+/// side by side; `narrow`: no product needs more than 16 bits.
+macro_rules! sum_of_runs {
+    ($s:ident, $rows:ident, $narrow:expr, $run:ident => $dots:expr, $pair:ident in $pairs:literal => $scales:expr) => {{
+        let mut sum = [$s.splat_i32(0); $rows];
+        if $narrow {
+            for $pair in 0..$pairs {
+                let $run = 2 * $pair;
+                let first = $dots;
+                $s.apart();
+                let $run = 2 * $pair + 1;
+                let (second, scales) = ($dots, $scales);
+                for r in 0..$rows {
+                    sum[r] = $s.dot_pairs(sum[r], $s.pair(first[r], second[r]), scales);
+                }
+            }
+        } else {
+            for $run in 0..2 * $pairs {
+                let $pair = $run / 2;
+                let (dots, above) = ($dots, 16 * ($run as u32 % 2));
+                let scale = $s.shr_i32($s.shl_i32($scales, 16 - above), 16);
+                for r in 0..$rows {
+                    sum[r] = $s.add_i32(sum[r], $s.mul_i32(dots[r], scale));
+                }
+            }
+        }
+        sum
+    }};
+}
 
 impl Dot for Q4K {
     type X = Super;
@@ -20,14 +56,23 @@ impl Dot for Q4K {
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new::<R>(s, &g.head);
-        let mut sum = [s.splat_i32(0); R];
-        for j in 0..8 {
-            ahead::<R, _>(&g.codes[j]);
-            let w = nibbles(s, &g.codes[j]);
-            add::<_, R, 8>(s, &w, head.scale(s, j), (x, j), &mut sum);
-        }
+        let narrow = x.iter().all(|x| x.most32 <= const { narrow(15) });
+        let sum = sum_of_runs!(s, R, narrow, j => q4_k_run(s, &g.codes[j], x, j), i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
     }
+}
+
+#[inline(always)]
+fn q4_k_run<S: Simd, const R: usize>(
+    s: S,
+    codes: &[[u8; 64]; 4],
+    x: &[&Super; R],
+    j: usize,
+) -> [S::I; R] {
+    ahead::<R, _>(codes);
+    let mut dots = [s.splat_i32(0); R];
+    s.dots::<8, 8, R>(&mut dots, Nibbles(codes), &x.map(|x| &x.words[j]));
+    dots
 }
 
 impl Dot for Q5K {
@@ -36,65 +81,24 @@ impl Dot for Q5K {
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new::<R>(s, &g.head);
-        let mut sum = [s.splat_i32(0); R];
-        for j in 0..8 {
-            ahead::<R, _>(&g.subs[j]);
-            let w = fifth_bits(s, nibbles(s, &g.subs[j].low), &g.subs[j].high);
-            add::<_, R, 4>(s, &w, head.scale(s, j), (x, j), &mut sum);
-        }
+        let narrow = x.iter().all(|x| x.most32 <= const { narrow(31) });
+        let sum = sum_of_runs!(s, R, narrow, j => q5_k_run(s, &g.subs[j], x, j), i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
     }
 }
 
-/// sum[r] += scale * (w * run j of x[r]).
 #[inline(always)]
-fn add<S: Simd, const R: usize, const CHAIN: usize>(
+fn q5_k_run<S: Simd, const R: usize>(
     s: S,
-    w: &[S::B; 8],
-    scale: S::I,
-    (x, j): (&[&Super; R], usize),
-    sum: &mut [S::I; R],
-) {
-    let none = s.splat_i32(0);
-    each_product!(r of R, dot = s.dots::<8, CHAIN>(none, w, &x[r].words[j]), {
-        sum[r] = s.add_i32(sum[r], s.mul_i32(dot, scale));
-    });
-}
-
-/// Scales of a super-block of Q4_K or Q5_K.
-struct Head<S: Simd> {
-    d: S::F,
-    m: S::F,
-    scales: [S::I; 2],
-    offsets: [S::B; 2],
-}
-
-impl<S: Simd> Head<S> {
-    #[inline(always)]
-    fn new<const R: usize>(s: S, head: &q4_k::Head) -> Head<S> {
-        ahead::<R, _>(head);
-        let (scales, offsets) = scales_and_offsets(s, head);
-        let (d, m) = (s.load_f16(&head.d), s.sub(s.zero(), s.load_f16(&head.m)));
-        Head { d, m, scales: scales.map(|bytes| s.words(bytes)), offsets }
-    }
-
-    /// The scale of run j.
-    #[inline(always)]
-    fn scale(&self, s: S, j: usize) -> S::I {
-        s.and_i32(s.shr_i32(self.scales[j / 4], 8 * (j as u32 % 4)), s.splat_i32(0xff))
-    }
-
-    /// acc[r] += (d * sum[r] - m * the sum over the runs of offset * sum of x) * the scale of x[r].
-    #[inline(always)]
-    fn finish<const R: usize>(&self, s: S, sum: &[S::I; R], x: &[&Super; R], acc: &mut [S::F; R]) {
-        let none = s.splat_i32(0);
-        each_product!(r of R, high = s.dots::<2, 2>(none, &self.offsets, &x[r].sums_high), {
-            let off = s.dot::<2, 2>(s.shl_i32(high, 6), &self.offsets, &x[r].sums_low);
-            let off = s.mul(s.to_f32(off), self.m);
-            let sum = s.fma(s.to_f32(sum[r]), self.d, off);
-            acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
-        });
-    }
+    sub: &q5_k::Sub,
+    x: &[&Super; R],
+    j: usize,
+) -> [S::I; R] {
+    ahead::<R, _>(sub);
+    let w = FiveBits { low: &sub.low, high: &sub.high };
+    let mut dots = [s.splat_i32(0); R];
+    s.dots::<8, 4, R>(&mut dots, w, &x.map(|x| &x.words[j]));
+    dots
 }
 
 impl Dot for Q6K {
@@ -105,20 +109,71 @@ impl Dot for Q6K {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.scales);
         let d = s.load_f16(&g.d);
-        let mut sum = [s.splat_i32(0); R];
-        for j in 0..16 {
-            ahead::<R, _>(&g.subs[j]);
-            let w = six_bits(s, &g.subs[j]);
-            let scale = s.load_i8(&g.scales[j]);
-            let less = x.map(|x| x.less32[j]);
-            let words = x.map(|x| &x.words.as_flattened().as_chunks::<4>().0[j]);
-            each_product!(r of R, dot = s.dots::<4, 2>(s.splat_i32(less[r]), &w, words[r]), {
-                sum[r] = s.add_i32(sum[r], s.mul_i32(dot, scale));
-            });
-        }
+        let narrow = x.iter().all(|x| x.most16 <= const { narrow(32) });
+        let sum = sum_of_runs!(s, R, narrow, j => q6_k_run(s, &g.subs[j], x, j),
+            i in 8 => s.load_i8_pairs(&g.scales[i]));
         for r in 0..R {
             let sum = s.mul(s.to_f32(sum[r]), d);
             acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
         }
     }
+}
+
+#[inline(always)]
+fn q6_k_run<S: Simd, const R: usize>(
+    s: S,
+    sub: &q6_k::Sub,
+    x: &[&Super; R],
+    j: usize,
+) -> [S::I; R] {
+    ahead::<R, _>(sub);
+    let mut dots = [s.splat_i32(0); R];
+    for (dot, x) in dots.iter_mut().zip(x) {
+        *dot = s.splat_i32(x.less32[j]);
+    }
+    let words = x.map(|x| &x.words.as_flattened().as_chunks::<4>().0[j]);
+    s.dots::<4, 2, R>(&mut dots, SixBits(sub), &words);
+    dots
+}
+
+/// Scales and offsets of a super-block of Q4_K or Q5_K, those of two runs side by side.
+struct Head<S: Simd> {
+    d: S::F,
+    m: S::F,
+    scales: [S::I; 4],
+    offsets: [S::I; 4],
+}
+
+impl<S: Simd> Head<S> {
+    #[inline(always)]
+    fn new<const R: usize>(s: S, head: &q4_k::Head) -> Head<S> {
+        ahead::<R, _>(head);
+        let (scales, offsets) = scales_and_offsets(s, head);
+        let (d, m) = (s.load_f16(&head.d), s.sub(s.zero(), s.load_f16(&head.m)));
+        Head { d, m, scales: pairs(s, scales), offsets: pairs(s, offsets) }
+    }
+
+    /// acc[r] += (d * sum[r] - m * the sum over the runs of offset * sum of x) * the scale of x[r].
+    #[inline(always)]
+    fn finish<const R: usize>(&self, s: S, sum: &[S::I; R], x: &[&Super; R], acc: &mut [S::F; R]) {
+        let mut off = [s.splat_i32(0); R];
+        for (i, &offsets) in self.offsets.iter().enumerate() {
+            for r in 0..R {
+                off[r] = s.dot_pairs(off[r], offsets, s.splat_i32(x[r].sums[i]));
+            }
+        }
+        for r in 0..R {
+            let off = s.mul(s.to_f32(off[r]), self.m);
+            let sum = s.fma(s.to_f32(sum[r]), self.d, off);
+            acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
+        }
+    }
+}
+
+/// Bytes 0 and 2 of every lane, then 1 and 3, as numbers of 16 bits.
+#[inline(always)]
+fn pairs<S: Simd>(s: S, bytes: [S::B; 2]) -> [S::I; 4] {
+    let mask = s.splat_i32(0x00ff_00ff);
+    let [a, b] = bytes.map(|bytes| s.words(bytes));
+    [a, s.shr_i32(a, 8), b, s.shr_i32(b, 8)].map(|pair| s.and_i32(pair, mask))
 }

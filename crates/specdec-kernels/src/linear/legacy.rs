@@ -2,12 +2,27 @@
 //! acc += (dot * scale of x) * scale of w, with one rounding each.
 
 use super::panel::{Dot, ahead};
-use super::rows::each_product;
-use super::unpack::{doubled_nibbles, fifth_bits, nibbles};
+use super::unpack::{Bytes, DoubledNibbles, FiveBits, Nibbles};
 use crate::acts::Pair;
 use crate::format::{Q4_0, Q4_1, Q5_0, Q5_1, Q8_0};
 use crate::layout::{q4_0, q4_1, q5_0, q5_1, q8_0};
 use crate::simd::Simd;
+
+/// Multiplies weights with each of `R` rows and runs a body for each row and its product.
+macro_rules! each_product {
+    (
+        $r:ident of $rows:ident,
+        $dot:ident = $s:ident.$dots:ident::<$($arg:tt),*>($start:expr, $w:expr, $x:expr), $body:block
+    ) => {{
+        let mut dots = [$s.splat_i32(0); $rows];
+        for $r in 0..$rows {
+            dots[$r] = $start;
+        }
+        let x: [_; $rows] = std::array::from_fn(|$r| $x);
+        $s.$dots::<$($arg,)* $rows>(&mut dots, $w, &x);
+        for ($r, $dot) in dots.into_iter().enumerate() $body
+    }};
+}
 
 /// acc + (dot * x) * w.
 #[inline(always)]
@@ -25,8 +40,8 @@ impl Dot for Q4_0 {
         for b in 0..2 {
             let d = s.mul(s.load_f16(&g.d[b]), s.splat(0.5));
             ahead::<R, _>(&g.codes[b]);
-            let w = doubled_nibbles(s, &g.codes[b]);
-            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]), {
+            let w = DoubledNibbles(&g.codes[b]);
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }
@@ -44,8 +59,8 @@ impl Dot for Q4_1 {
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
             ahead::<R, _>(&g.codes[b]);
-            let w = nibbles(s, &g.codes[b]);
-            each_product!(r of R, dot = s.dots::<8, 8>(s.splat_i32(0), &w, &x[r].words[b]), {
+            let w = Nibbles(&g.codes[b]);
+            each_product!(r of R, dot = s.dots::<8, 8>(s.splat_i32(0), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
                 acc[r] = s.fma(m, s.splat(x[r].sum[b]), acc[r]);
             });
@@ -63,8 +78,8 @@ impl Dot for Q5_0 {
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
             ahead::<R, _>(&g.low[b]);
-            let w = fifth_bits(s, nibbles(s, &g.low[b]), &g.high[b]);
-            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), &w, &x[r].words[b]), {
+            let w = FiveBits { low: &g.low[b], high: &g.high[b] };
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }
@@ -82,8 +97,8 @@ impl Dot for Q5_1 {
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
             ahead::<R, _>(&g.low[b]);
-            let w = fifth_bits(s, nibbles(s, &g.low[b]), &g.high[b]);
-            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(0), &w, &x[r].words[b]), {
+            let w = FiveBits { low: &g.low[b], high: &g.high[b] };
+            each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(0), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
                 acc[r] = s.fma(m, s.splat(x[r].sum[b]), acc[r]);
             });
@@ -100,11 +115,7 @@ impl Dot for Q8_0 {
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
             ahead::<R, _>(&g.codes[b]);
-            let mut w = [s.splat_byte(0); 8];
-            for (w, codes) in w.iter_mut().zip(&g.codes[b]) {
-                *w = s.load_bytes(codes);
-            }
-            each_product!(r of R, dot = s.dots_signed::<8>(s.splat_i32(x[r].less128[b]), &w, &x[r].words[b]), {
+            each_product!(r of R, dot = s.dots_signed::<8>(s.splat_i32(x[r].less128[b]), Bytes(&g.codes[b]), &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });
         }

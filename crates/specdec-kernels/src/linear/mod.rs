@@ -9,7 +9,6 @@ mod k_quants;
 mod legacy;
 mod panel;
 mod plan;
-mod rows;
 mod unpack;
 
 use std::ops::Range;

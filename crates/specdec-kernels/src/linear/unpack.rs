@@ -1,27 +1,74 @@
 //! Codes from memory to operands: unsigned bytes, four columns of sixteen rows each.
 
 use crate::layout::{q4_k::Head, q6_k::Sub};
-use crate::simd::Simd;
+use crate::simd::{Operands, Simd};
+
+/// Bytes of 32 columns.
+#[derive(Copy, Clone)]
+pub(super) struct Bytes<'a>(pub(super) &'a [[u8; 64]; 8]);
 
 /// Half bytes of 32 columns.
-#[inline(always)]
-pub(super) fn nibbles<S: Simd>(s: S, codes: &[[u8; 64]; 4]) -> [S::B; 8] {
-    let mut w = [s.splat_byte(0); 8];
-    for i in 0..4 {
-        (w[2 * i], w[2 * i + 1]) = halves(s, &codes[i]);
-    }
-    w
-}
+#[derive(Copy, Clone)]
+pub(super) struct Nibbles<'a>(pub(super) &'a [[u8; 64]; 4]);
 
 /// Twice the half bytes of 32 columns.
-#[inline(always)]
-pub(super) fn doubled_nibbles<S: Simd>(s: S, codes: &[[u8; 64]; 4]) -> [S::B; 8] {
-    let (mut w, mask) = ([s.splat_byte(0); 8], s.splat_byte(0x1e));
-    for i in 0..4 {
-        let v = s.load_bytes(&codes[i]);
-        (w[2 * i], w[2 * i + 1]) = (s.and(s.shl_b16(v, 1), mask), s.and(s.shr_b16(v, 3), mask));
+#[derive(Copy, Clone)]
+pub(super) struct DoubledNibbles<'a>(pub(super) &'a [[u8; 64]; 4]);
+
+/// Codes of 5 bits of 32 columns: bit i of the high bytes belongs to operand i.
+#[derive(Copy, Clone)]
+pub(super) struct FiveBits<'a> {
+    pub(super) low: &'a [[u8; 64]; 4],
+    pub(super) high: &'a [u8; 64],
+}
+
+/// Codes of 6 bits of 16 columns: bits 2i and 2i + 1 of the high bytes belong to operand i.
+#[derive(Copy, Clone)]
+pub(super) struct SixBits<'a>(pub(super) &'a Sub);
+
+impl Operands<8> for Bytes<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        s.load_bytes(&self.0[i])
     }
-    w
+}
+
+impl Operands<8> for Nibbles<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        half(s, self.0, i)
+    }
+}
+
+impl Operands<8> for DoubledNibbles<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        let v = s.load_bytes(&self.0[i / 2]);
+        s.and(if i % 2 == 0 { s.shl_b16(v, 1) } else { s.shr_b16(v, 3) }, s.splat_byte(0x1e))
+    }
+}
+
+impl Operands<8> for FiveBits<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        let high = moved(s, s.load_bytes(self.high), i as u32, 4, 0x10);
+        s.or(half(s, self.low, i), high)
+    }
+}
+
+impl Operands<4> for SixBits<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        let high = moved(s, s.load_bytes(&self.0.high), 2 * i as u32, 4, 0x30);
+        s.or(half(s, &self.0.low, i), high)
+    }
+}
+
+/// Half bytes number i: the low ones of vector i / 2, then its high ones.
+#[inline(always)]
+fn half<S: Simd>(s: S, codes: &[[u8; 64]], i: usize) -> S::B {
+    let (low, high) = halves(s, &codes[i / 2]);
+    if i % 2 == 0 { low } else { high }
 }
 
 /// The low and the high half bytes of a vector.
@@ -36,29 +83,6 @@ fn halves<S: Simd>(s: S, codes: &[u8; 64]) -> (S::B, S::B) {
 fn moved<S: Simd>(s: S, v: S::B, from: u32, to: u32, mask: u8) -> S::B {
     let v = if from < to { s.shl_b16(v, to - from) } else { s.shr_b16(v, from - to) };
     s.and(v, s.splat_byte(mask))
-}
-
-/// Adds the fifth bits: bit i of `high` belongs to operand i.
-#[inline(always)]
-pub(super) fn fifth_bits<S: Simd>(s: S, mut w: [S::B; 8], high: &[u8; 64]) -> [S::B; 8] {
-    let high = s.load_bytes(high);
-    for (i, w) in w.iter_mut().enumerate() {
-        *w = s.or(*w, moved(s, high, i as u32, 4, 0x10));
-    }
-    w
-}
-
-/// Codes of 6 bits of 16 columns: bits 2i and 2i + 1 of `high` belong to operand i.
-#[inline(always)]
-pub(super) fn six_bits<S: Simd>(s: S, sub: &Sub) -> [S::B; 4] {
-    let high = s.load_bytes(&sub.high);
-    let (a, b) = halves(s, &sub.low[0]);
-    let (c, d) = halves(s, &sub.low[1]);
-    let mut w = [a, b, c, d];
-    for (i, w) in w.iter_mut().enumerate() {
-        *w = s.or(*w, moved(s, high, 2 * i as u32, 4, 0x30));
-    }
-    w
 }
 
 /// Scales and offsets of 6 bits of a super-block: byte j % 4 of a lane of vector j / 4.

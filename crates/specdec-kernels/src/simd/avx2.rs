@@ -101,9 +101,12 @@ impl Simd for Avx2 {
             _mm_storeu_si128(to, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[0]));
             _mm_storeu_si128(to.add(1), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[1]));
         }
-        fn load_i8(self, from: &[i8; LANES]) -> I {
-            let bytes = _mm_loadu_si128(from.as_ptr().cast());
-            [_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(bytes))]
+        fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> I {
+            let from: *const __m128i = from.as_ptr().cast();
+            [
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(from)),
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(1))),
+            ]
         }
         fn store_i8(self, v: I, to: &mut [i8; LANES]) {
             let low = _mm256_set1_epi32(0xff);
@@ -205,6 +208,14 @@ impl Simd for Avx2 {
             let to: *mut __m256i = to.as_mut_ptr().cast();
             _mm256_storeu_si256(to, v[0]);
             _mm256_storeu_si256(to.add(1), v[1]);
+        }
+        fn pair(self, a: I, b: I) -> I {
+            let b = [_mm256_slli_epi32::<16>(b[0]), _mm256_slli_epi32::<16>(b[1])];
+            [_mm256_blend_epi16::<0xaa>(a[0], b[0]), _mm256_blend_epi16::<0xaa>(a[1], b[1])]
+        }
+        fn dot_pairs(self, acc: I, a: I, b: I) -> I {
+            let products = both!(_mm256_madd_epi16(a, b));
+            both!(_mm256_add_epi32(acc, products))
         }
         fn max_lane_i32(self, a: I) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_max_epi32, _mm_max_epi32, _mm256_extracti128_si256,

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Simd};
+use super::{LANES, Operands, Simd};
 
 /// Token that AVX-512 F, BW, VL, DQ and VNNI may be used, and all of AVX2's.
 #[derive(Copy, Clone)]
@@ -68,6 +68,27 @@ macro_rules! across {
     };
 }
 
+/// `_mm512_dpwssd_epi32`, which the compiler turns into a product and a sum, for which there is no
+/// room beside other products.
+///
+/// # Safety
+/// The machine must have AVX-512 F and VNNI.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vnni")]
+unsafe fn dpwssd(mut acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    // SAFETY: one instruction on registers.
+    unsafe {
+        std::arch::asm!(
+            "vpdpwssd {acc}, {a}, {b}",
+            acc = inout(zmm_reg) acc,
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    acc
+}
+
 #[inline(always)]
 fn same<T>(a: T) -> T {
     a
@@ -95,8 +116,8 @@ impl Simd for Avx512 {
             let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), halves);
         }
-        fn load_i8(self, from: &[i8; LANES]) -> __m512i {
-            _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
+        fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> __m512i {
+            _mm512_cvtepi8_epi16(_mm256_loadu_si256(from.as_ptr().cast()))
         }
         fn store_i8(self, v: __m512i, to: &mut [i8; LANES]) {
             _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v));
@@ -177,6 +198,12 @@ impl Simd for Avx512 {
         fn store_i32(self, v: __m512i, to: &mut [i32; LANES]) {
             _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
         }
+        fn pair(self, a: __m512i, b: __m512i) -> __m512i {
+            _mm512_mask_mov_epi16(a, 0xaaaa_aaaa, _mm512_slli_epi32::<16>(b))
+        }
+        fn dot_pairs(self, acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
+            dpwssd(acc, a, b)
+        }
         fn max_lane_i32(self, a: __m512i) -> i32 {
             _mm_cvtsi128_si32(tree!(a, _mm256_max_epi32, _mm_max_epi32, same, same, same))
         }
@@ -195,6 +222,12 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn words(self, a: __m512i) -> __m512i {
         a
+    }
+
+    #[inline(always)]
+    fn apart(self) {
+        // SAFETY: no instruction. As it may write memory, no product that reads memory passes it.
+        unsafe { std::arch::asm!("", options(nostack, preserves_flags)) };
     }
 
     #[inline(always)]
@@ -222,13 +255,14 @@ impl Simd for Avx512 {
     fn dots<const N: usize, const CHAIN: usize, const G: usize>(
         self,
         acc: &mut [__m512i; G],
-        w: &[__m512i; N],
+        w: impl Operands<N>,
         x: &[&[i32; N]; G],
     ) {
         for i in 0..N {
+            let w = w.operand(self, i);
             for (acc, x) in acc.iter_mut().zip(x) {
                 // SAFETY: the token says that VNNI is there.
-                *acc = unsafe { _mm512_dpbusd_epi32(*acc, w[i], _mm512_set1_epi32(x[i])) };
+                *acc = unsafe { _mm512_dpbusd_epi32(*acc, w, _mm512_set1_epi32(x[i])) };
             }
         }
     }
@@ -237,7 +271,7 @@ impl Simd for Avx512 {
     fn dots_signed<const N: usize, const G: usize>(
         self,
         acc: &mut [__m512i; G],
-        w: &[__m512i; N],
+        w: impl Operands<N>,
         x: &[&[i32; N]; G],
     ) {
         self.dots::<N, 1, G>(acc, w, x);

@@ -32,6 +32,23 @@ pub(crate) fn prefetch<T>(at: *const T) {
     }
 }
 
+/// The weights of an integer product, N vectors, unpacked by a level when it needs them: eight rows
+/// leave registers for few at a time.
+pub(crate) trait Operands<const N: usize>: Copy {
+    /// Vector i < N.
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B;
+
+    /// All of them.
+    #[inline(always)]
+    fn all<S: Simd>(self, s: S) -> [S::B; N] {
+        let mut w = [s.splat_byte(0); N];
+        for (i, w) in w.iter_mut().enumerate() {
+            *w = self.operand(s, i);
+        }
+        w
+    }
+}
+
 /// Vector operations on 16 lanes: `F` = f32, `I` = i32, `B` = four bytes per lane.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// 16 f32.
@@ -55,8 +72,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn load_bf16(self, from: &[u16; LANES]) -> Self::F;
     /// Rounds to IEEE half floats, ties to even.
     fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
-    /// Widens signed bytes.
-    fn load_i8(self, from: &[i8; LANES]) -> Self::I;
+    /// Widens signed bytes to 16 bits, two to a lane.
+    fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> Self::I;
     /// Keeps the low byte of every lane.
     fn store_i8(self, v: Self::I, to: &mut [i8; LANES]);
     fn load_bytes(self, from: &[u8; 64]) -> Self::B;
@@ -124,6 +141,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         self.as_bits(self.load(&sums))
     }
     fn store_i32(self, v: Self::I, to: &mut [i32; LANES]);
+    /// Lanes of two numbers of 16 bits: the low half of a below, that of b above.
+    fn pair(self, a: Self::I, b: Self::I) -> Self::I;
+    /// acc + the products of the two signed numbers of 16 bits in every lane of a and b.
+    fn dot_pairs(self, acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
     /// Largest lane.
     fn max_lane_i32(self, a: Self::I) -> i32;
 
@@ -137,6 +158,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn shl_b16(self, a: Self::B, n: u32) -> Self::B;
     /// Shifts every 16-bit half of a lane to the right, filling with zeros.
     fn shr_b16(self, a: Self::B, n: u32) -> Self::B;
+
+    /// Keeps work apart that a compiler would mix, until all of it is unfinished and no register is
+    /// left.
+    #[inline(always)]
+    fn apart(self) {}
 
     // Exact integer products.
     /// acc + the sum over the N vectors of w[i] (unsigned bytes) times the four signed bytes of
@@ -161,11 +187,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dots<const N: usize, const CHAIN: usize, const G: usize>(
         self,
         acc: &mut [Self::I; G],
-        w: &[Self::B; N],
+        w: impl Operands<N>,
         x: &[&[i32; N]; G],
     ) {
+        let w = w.all(self);
         for (acc, x) in acc.iter_mut().zip(x) {
-            *acc = self.dot::<N, CHAIN>(*acc, w, x);
+            *acc = self.dot::<N, CHAIN>(*acc, &w, x);
         }
     }
 
@@ -174,11 +201,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dots_signed<const N: usize, const G: usize>(
         self,
         acc: &mut [Self::I; G],
-        w: &[Self::B; N],
+        w: impl Operands<N>,
         x: &[&[i32; N]; G],
     ) {
+        let w = w.all(self);
         for (acc, x) in acc.iter_mut().zip(x) {
-            *acc = self.dot_signed(*acc, w, x);
+            *acc = self.dot_signed(*acc, &w, x);
         }
     }
 

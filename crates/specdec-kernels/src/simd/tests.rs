@@ -1,6 +1,6 @@
 //! Every operation gives the same bits at every level, on ordinary and on extreme values.
 
-use super::{LANES, Simd};
+use super::{LANES, Operands, Simd};
 use crate::level::{Kernel, Level};
 
 /// A small generator of test values (SplitMix64).
@@ -150,6 +150,10 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.and_i32(i, j));
     out.ints(s.shl_i32(i, v.shift));
     out.ints(s.shr_i32(i, v.shift));
+    out.ints(s.pair(i, j));
+    out.ints(s.dot_pairs(i, j, s.pair(j, i)));
+    let lowest = s.splat_i32(i32::from_le_bytes([0, 0x80, 0, 0x80]));
+    out.ints(s.dot_pairs(i, lowest, lowest));
     out.1.extend([s.sum_i32(i), s.max_lane_i32(i)]);
     out.ints(
         s.sums_i32(&std::array::from_fn(|k| if k % 3 == 0 { i } else { s.splat_i32(v.i[k]) })),
@@ -174,7 +178,7 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     s.store_f16(s.load(&v.a), &mut halves);
     out.1.extend(halves.map(i32::from));
     let head = &v.bytes[0];
-    out.ints(s.load_i8(&std::array::from_fn(|i| head[i] as i8)));
+    out.ints(s.load_i8_pairs(&std::array::from_fn(|i| [head[2 * i] as i8, head[2 * i + 1] as i8])));
     out.ints(s.words(s.load_bytes(head)));
     let mut low = [0; LANES];
     s.store_i8(ints(s, &v.i), &mut low);
@@ -192,29 +196,31 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.floats(s.times_pow2(s.load(&near_1), s.load(&powers)));
 }
 
-#[inline(always)]
-fn masked<S: Simd>(s: S, v: &Vocabulary, mask: u8) -> [S::B; 8] {
-    let mut w = [s.splat_byte(0); 8];
-    for (w, bytes) in w.iter_mut().zip(&v.bytes) {
-        *w = s.and(s.load_bytes(bytes), s.splat_byte(mask));
+/// Bytes of which only some bits count.
+#[derive(Copy, Clone)]
+struct Masked<'a>(&'a Vocabulary, u8);
+
+impl Operands<8> for Masked<'_> {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
+        s.and(s.load_bytes(&self.0.bytes[i]), s.splat_byte(self.1))
     }
-    w
 }
 
 #[inline(always)]
 fn products<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     let s = out.0;
     let acc = ints(s, &v.i);
-    out.ints(s.dot::<8, 8>(acc, &masked(s, v, 0x0f), &v.x));
-    out.ints(s.dot::<8, 4>(acc, &masked(s, v, 0x1f), &v.x));
-    out.ints(s.dot::<8, 2>(acc, &masked(s, v, 0x3f), &v.x));
+    out.ints(s.dot::<8, 8>(acc, &Masked(v, 0x0f).all(s), &v.x));
+    out.ints(s.dot::<8, 4>(acc, &Masked(v, 0x1f).all(s), &v.x));
+    out.ints(s.dot::<8, 2>(acc, &Masked(v, 0x3f).all(s), &v.x));
     let sum: i32 = v.x.iter().flat_map(|x| x.to_le_bytes()).map(|b| i32::from(b as i8)).sum();
-    out.ints(s.dot_signed(s.splat_i32(-128 * sum), &masked(s, v, 0xff), &v.x));
+    out.ints(s.dot_signed(s.splat_i32(-128 * sum), &Masked(v, 0xff).all(s), &v.x));
     let other = std::array::from_fn(|i| v.x[7 - i]);
     let mut rows = [acc, s.splat_i32(7), acc];
-    s.dots::<8, 4, 3>(&mut rows, &masked(s, v, 0x1f), &[&v.x, &other, &other]);
+    s.dots::<8, 4, 3>(&mut rows, Masked(v, 0x1f), &[&v.x, &other, &other]);
     let mut signed = [s.splat_i32(-128 * sum); 2];
-    s.dots_signed(&mut signed, &masked(s, v, 0xff), &[&v.x, &other]);
+    s.dots_signed(&mut signed, Masked(v, 0xff), &[&v.x, &other]);
     for lanes in rows.into_iter().chain(signed) {
         out.ints(lanes);
     }
