@@ -171,8 +171,8 @@ mod tests {
                 again.quantise(&cpu, 2).unwrap();
                 for row in 0..2 {
                     let words = |acts: &Acts| {
-                        let pairs = acts.pairs(row).iter().flat_map(|p| p.words);
-                        pairs.chain(acts.supers(row).iter().flat_map(|s| s.words)).collect()
+                        let pairs = acts.pairs(row).into_iter().flat_map(|p| p.words);
+                        pairs.chain(acts.supers(row).into_iter().flat_map(|s| s.words)).collect()
                     };
                     let (found, expected): (Vec<_>, Vec<_>) = (words(&out), words(&again));
                     assert_eq!(found, expected);

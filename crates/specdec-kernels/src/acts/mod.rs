@@ -3,6 +3,9 @@
 //! A block of 32 or 256 values is stored as q in [-127, 127] and one scale, max|x| / 127:
 //! x ~ scale * q, q = x * (127 / max|x|) rounded to nearest, ties to even. A block whose scale would be no
 //! normal number counts as zeros. A NaN or an infinity makes every product with its block NaN.
+//!
+//! The blocks of all rows of a pass that meet the same weights lie side by side, so that a kernel
+//! finds them all from one address.
 
 mod quantise;
 
@@ -62,6 +65,8 @@ pub struct Acts {
     supers: Vec<Super>,
     pairs_per_row: usize,
     supers_per_row: usize,
+    /// Rows that were written last: block b of row i has place b * filled + i.
+    filled: usize,
 }
 
 impl Acts {
@@ -77,6 +82,7 @@ impl Acts {
             supers: vec![Super::default(); max_rows * supers_per_row],
             pairs_per_row,
             supers_per_row,
+            filled: max_rows,
         }
     }
 
@@ -102,6 +108,11 @@ impl Acts {
         self.max_rows
     }
 
+    /// Rows whose quantised forms are up to date.
+    pub(crate) fn filled(&self) -> usize {
+        self.filled
+    }
+
     /// Row `i` in single precision.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.values[i * self.cols..][..self.cols]
@@ -124,11 +135,13 @@ impl Acts {
         })
     }
 
-    /// The first `rows` rows, to be written by several threads.
+    /// The first `rows` rows, to be written by several threads; what others held is lost.
     pub(crate) fn split(&mut self, rows: usize) -> Rows<'_> {
         assert!(rows <= self.max_rows, "{rows} rows in room for {}", self.max_rows);
+        self.filled = rows;
         Rows {
             cols: self.cols,
+            filled: rows,
             pairs_per_row: self.pairs_per_row,
             supers_per_row: self.supers_per_row,
             values: Disjoint::new(&mut self.values),
@@ -138,46 +151,76 @@ impl Acts {
     }
 
     /// Row `i` as pairs of blocks of 32; empty without that form.
-    pub(crate) fn pairs(&self, i: usize) -> &[Pair] {
-        &self.pairs[i * self.pairs_per_row..][..self.pairs_per_row]
+    #[cfg(test)]
+    pub(crate) fn pairs(&self, i: usize) -> Vec<&Pair> {
+        (0..self.pairs_per_row).map(|b| &self.pairs[b * self.filled + i]).collect()
     }
 
     /// Row `i` as blocks of 256; empty without that form.
-    pub(crate) fn supers(&self, i: usize) -> &[Super] {
-        &self.supers[i * self.supers_per_row..][..self.supers_per_row]
+    #[cfg(test)]
+    pub(crate) fn supers(&self, i: usize) -> Vec<&Super> {
+        (0..self.supers_per_row).map(|b| &self.supers[b * self.filled + i]).collect()
     }
 }
 
 /// A form of activations that products read.
 pub(crate) trait Form: Sized + 'static {
-    /// Row `i` in this form.
-    fn row(acts: &Acts, i: usize) -> &[Self];
+    /// Several rows in this form.
+    type Rows<'a, const R: usize>: Copy;
+
+    /// Rows `first..first + R`.
+    fn rows<const R: usize>(acts: &Acts, first: usize) -> Self::Rows<'_, R>;
+
+    /// Their blocks number `b`.
+    fn blocks<const R: usize>(rows: Self::Rows<'_, R>, b: usize) -> [&Self; R];
 }
 
 impl Form for f32 {
+    type Rows<'a, const R: usize> = [&'a [f32]; R];
+
     #[inline(always)]
-    fn row(acts: &Acts, i: usize) -> &[f32] {
-        acts.row(i)
+    fn rows<const R: usize>(acts: &Acts, first: usize) -> [&[f32]; R] {
+        std::array::from_fn(|r| acts.row(first + r))
+    }
+
+    #[inline(always)]
+    fn blocks<const R: usize>(rows: Self::Rows<'_, R>, b: usize) -> [&f32; R] {
+        rows.map(|row| &row[b])
     }
 }
 
-impl Form for Pair {
-    #[inline(always)]
-    fn row(acts: &Acts, i: usize) -> &[Pair] {
-        acts.pairs(i)
-    }
+/// Blocks of the same columns side by side.
+#[derive(Copy, Clone)]
+pub(crate) struct Beside<'a, T> {
+    blocks: &'a [T],
+    step: usize,
 }
 
-impl Form for Super {
-    #[inline(always)]
-    fn row(acts: &Acts, i: usize) -> &[Super] {
-        acts.supers(i)
-    }
+macro_rules! beside {
+    ($form:ident, $field:ident) => {
+        impl Form for $form {
+            type Rows<'a, const R: usize> = Beside<'a, $form>;
+
+            #[inline(always)]
+            fn rows<const R: usize>(acts: &Acts, first: usize) -> Beside<'_, $form> {
+                Beside { blocks: &acts.$field[first..], step: acts.filled }
+            }
+
+            #[inline(always)]
+            fn blocks<const R: usize>(rows: Self::Rows<'_, R>, b: usize) -> [&$form; R] {
+                let blocks = rows.blocks[b * rows.step..].first_chunk::<R>();
+                blocks.expect("as many rows as there are").each_ref()
+            }
+        }
+    };
 }
+beside!(Pair, pairs);
+beside!(Super, supers);
 
 /// Rows that are handed out one by one.
 pub(crate) struct Rows<'a> {
     cols: usize,
+    filled: usize,
     pairs_per_row: usize,
     supers_per_row: usize,
     values: Disjoint<'a, f32>,
@@ -202,26 +245,19 @@ impl Rows<'_> {
     pub(crate) unsafe fn run(&self, i: usize, range: Range<usize>) -> Row<'_> {
         let whole = range.end.is_multiple_of(256) || range.end == self.cols;
         assert!(range.start.is_multiple_of(256) && whole, "a run cuts a block of 256");
-        let blocks = |len: usize, per_row: usize| {
-            let start = i * per_row;
-            start + (range.start / len).min(per_row)..start + range.end.div_ceil(len).min(per_row)
-        };
-        // SAFETY: blocks do not overlap, and the caller holds these once.
-        unsafe {
-            Row {
-                values: self.values.part(blocks(1, self.cols)),
-                pairs: self.pairs.part(blocks(64, self.pairs_per_row)),
-                supers: self.supers.part(blocks(256, self.supers_per_row)),
-            }
-        }
+        let start = i * self.cols;
+        // SAFETY: rows do not overlap, and the caller holds these values once.
+        let values = unsafe { self.values.part(start + range.start..start + range.end) };
+        Row { values, rows: self, i, first: range.start }
     }
 }
 
 /// One row or a run of it, to be written: fill `values`, then call `quantise`.
 pub(crate) struct Row<'a> {
     pub(crate) values: &'a mut [f32],
-    pairs: &'a mut [Pair],
-    supers: &'a mut [Super],
+    rows: &'a Rows<'a>,
+    i: usize,
+    first: usize,
 }
 
 struct Quantise<'a>(Row<'a>);

@@ -1,18 +1,39 @@
 //! From single precision to signed bytes.
 
-use super::{Pair, Row, Super};
+use super::{Pair, Row, Rows, Super};
+use crate::disjoint::Disjoint;
 use crate::simd::{LANES, Simd};
 
 impl Row<'_> {
     /// Brings the quantised forms up to date with `values`.
     #[inline(always)]
     pub(crate) fn quantise<S: Simd>(&mut self, s: S) {
-        for (pair, values) in self.pairs.iter_mut().zip(self.values.chunks(64)) {
-            quantise_pair(s, values, pair);
+        let Rows { pairs, pairs_per_row, supers, supers_per_row, .. } = self.rows;
+        if *pairs_per_row > 0 {
+            for (b, values) in (self.first / 64..).zip(self.values.chunks(64)) {
+                // SAFETY: whoever holds a run of values holds its blocks.
+                quantise_pair(s, values, unsafe { self.block(pairs, b) });
+            }
         }
-        for (block, values) in self.supers.iter_mut().zip(self.values.chunks(256)) {
-            quantise_super(s, values, block);
+        if *supers_per_row > 0 {
+            for (b, values) in (self.first / 256..).zip(self.values.chunks(256)) {
+                // SAFETY: as above.
+                quantise_super(s, values, unsafe { self.block(supers, b) });
+            }
         }
+    }
+
+    /// Block `b` of this row.
+    ///
+    /// # Safety
+    /// A block may be held only once at a time.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
+    unsafe fn block<'a, T>(&self, of: &'a Disjoint<'_, T>, b: usize) -> &'a mut T {
+        let at = b * self.rows.filled + self.i;
+        // SAFETY: blocks do not overlap, and the caller holds this one once.
+        let block = unsafe { of.part(at..at + 1) };
+        &mut block[0]
     }
 }
 

@@ -78,7 +78,7 @@ pub fn linear(
 /// Checks a product against its input.
 fn job<'a>(acts: &Acts, rows: usize, product: &'a mut Product<'_>) -> Job<'a> {
     let matrix = product.matrix;
-    assert!(rows <= acts.max_rows(), "{rows} rows of {}", acts.max_rows());
+    assert!(rows <= acts.filled(), "{rows} rows of {}", acts.filled());
     assert_eq!(matrix.cols(), acts.cols(), "matrix and activations differ in width");
     assert_eq!(product.out.len(), rows * matrix.rows(), "size of the output");
     assert!(product.bias.is_none_or(|b| b.len() == matrix.rows()), "length of the bias");

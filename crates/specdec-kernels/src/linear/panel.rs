@@ -101,12 +101,11 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Tiles { acts, rows, first, per_panel, groups, job } = self.0;
-        let x: [&[Q::X]; R] =
-            std::array::from_fn(|r| &Q::X::row(acts, rows.start + r)[..*per_panel]);
+        let x = Q::X::rows::<R>(acts, rows.start);
         for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {
             let mut acc = [s.zero(); R];
             for (g, group) in groups.iter().enumerate() {
-                Q::dot(s, group, &std::array::from_fn(|r| &x[r][g]), &mut acc);
+                Q::dot(s, group, &Q::X::blocks::<R>(x, g), &mut acc);
             }
             for (row, value) in rows.clone().zip(acc) {
                 // SAFETY: this tile owns its panels, and each row is stored once.

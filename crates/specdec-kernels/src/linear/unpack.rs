@@ -44,7 +44,10 @@ impl Operands<8> for DoubledNibbles<'_> {
     #[inline(always)]
     fn operand<S: Simd>(self, s: S, i: usize) -> S::B {
         let v = s.load_bytes(&self.0[i / 2]);
-        s.and(if i % 2 == 0 { s.shl_b16(v, 1) } else { s.shr_b16(v, 3) }, s.splat_byte(0x1e))
+        s.and(
+            if i.is_multiple_of(2) { s.shl_b16(v, 1) } else { s.shr_b16(v, 3) },
+            s.splat_byte(0x1e),
+        )
     }
 }
 
@@ -68,7 +71,7 @@ impl Operands<4> for SixBits<'_> {
 #[inline(always)]
 fn half<S: Simd>(s: S, codes: &[[u8; 64]], i: usize) -> S::B {
     let (low, high) = halves(s, &codes[i / 2]);
-    if i % 2 == 0 { low } else { high }
+    if i.is_multiple_of(2) { low } else { high }
 }
 
 /// The low and the high half bytes of a vector.
