@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import specdec_rs as sd
 from specdec_rs import errors
+from tests.scripts import run
 
 ALSO: dict[str, type[Exception]] = {
     "ClosedError": RuntimeError,
@@ -40,3 +43,24 @@ def test_every_error_is_a_specdec_error_and_what_callers_catch(name: str) -> Non
     assert issubclass(kind, sd.SpecdecError)
     assert issubclass(kind, ALSO[name])
     assert kind.__doc__
+
+
+# The front refuses such a count; behind it, it is a panic of the engine's code.
+PANIC = """
+import sys
+import specdec_rs as sd
+from specdec_rs import _core
+llm = sd.LLM(sys.argv[1])
+try:
+    _core.pass_costs(sys.argv[1], context=8, widest=1, repeats=2**62)
+except Exception as error:
+    print(type(error).__name__, "capacity overflow" in str(error))
+params = sd.SamplingParams(max_tokens=3, ignore_eos=True)
+print(len(llm.generate("a", params, use_tqdm=False)[0].outputs[0].token_ids))
+"""
+
+
+def test_a_panic_is_an_ordinary_exception_and_ends_nothing(tiny: Path) -> None:
+    done = run(PANIC, tiny)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["EngineDeadError True", "3"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +12,7 @@ import specdec_rs as sd
 from specdec_rs import _core
 from specdec_rs.cli.bench.chart import Line, chart, nice
 from specdec_rs.cli.bench.kernels import drift, summarise
+from tests.scripts import specdec
 
 
 def test_every_width_has_its_cost(tiny: Path) -> None:
@@ -87,22 +86,26 @@ def test_a_drift_is_seen_and_a_stray_sample_is_not() -> None:
 def test_the_command_prints_one_document_and_draws(tiny: Path, tmp_path: Path) -> None:
     picture = tmp_path / "t.svg"
     sizes = ["--context", "4", "--widest", "3", "--repeats", "2", "--num-threads", "1"]
-    command = [sys.executable, "-W", "error", "-m", "specdec_rs", "bench", "kernels", str(tiny)]
-    done = subprocess.run(
-        [*command, *sizes, "--json", "--plot", str(picture)],
-        capture_output=True,
-        text=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
+    command = ["bench", "kernels", str(tiny), *sizes]
+    done = specdec(*command, "--json", "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert [width["rows"] for width in report["widths"]] == [1, 2, 3]
     assert all(width["ms"] > 0 for width in report["widths"])
     assert report["rounds"] == 2
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
-    table = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True).stdout
+    table = specdec(*command).stdout
     assert "T(w)/T(1)" in table
     assert len(table.splitlines()) == 3 + 3
+
+
+@pytest.mark.parametrize("option", ["context", "widest", "repeats", "num-threads"])
+@pytest.mark.parametrize("value", ["-1", "99999999999999999999"])
+def test_a_wrong_number_is_one_line_and_status_2(tiny: Path, option: str, value: str) -> None:
+    done = specdec("bench", "kernels", str(tiny), f"--{option}", value)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {option.replace('-', '_')}: found {value} (int)")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_chart_shows_every_point_and_escapes_names() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
+from specdec_rs import _checks as check
 from specdec_rs import _core
 from specdec_rs.cli import _options as options
 from specdec_rs.cli import _show
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # A run in which the machine's read bandwidth moved by more says nothing.
 MOST_DRIFT = 0.10
+# The engine's own limits, and days of measuring.
+MOST_ROWS, MOST_THREADS, MOST_ROUNDS = 1024, 1024, 100_000
 
 
 class Width(TypedDict):
@@ -76,6 +79,11 @@ def run(
     T(w) is the median over the rounds; T(w)/T(1) is the median of the ratios within each round, not
     the quotient of two medians.
     """
+    context = check.integer("context", context, 0, check.U32_MAX)
+    widest = check.integer("widest", widest, 1, MOST_ROWS)
+    repeats = check.integer("repeats", repeats, 1, MOST_ROUNDS)
+    if num_threads is not None:
+        num_threads = check.integer("num_threads", num_threads, 1, MOST_THREADS)
     path = resolve(model, progress=to_stderr())
     with _rounds(f"timing {path.name}") as progress:
         costs = _core.pass_costs(
