@@ -94,7 +94,7 @@ def test_a_conversation_is_read_once_unless_that_is_switched_off() -> None:
 
     first, second = cached()
     assert (first, second >= 64) == (0, True)
-    assert cached("--no-enable-prefix-caching") == [0, 0]
+    assert cached("--no-prefix-caching") == [0, 0]
 
 
 def test_a_chat_template_from_a_file(smollm2: Path, tmp_path: Path) -> None:

@@ -66,7 +66,11 @@ class Loading:
         str | None, typer.Option(help='Bound for weights, caches and all, such as "4GiB".')
     ] = None
     enable_prefix_caching: Annotated[
-        bool, typer.Option(help="Keep what was read, for prompts that begin alike.")
+        bool,
+        typer.Option(
+            "--prefix-caching/--no-prefix-caching",
+            help="Keep what was read, for prompts that begin alike.",
+        ),
     ] = True
     num_threads: Threads = None
 
