@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| specdec_fuzz::text(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    specdec_fuzz::text(bytes);
+});

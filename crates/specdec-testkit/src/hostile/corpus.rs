@@ -1,6 +1,7 @@
 //! What the fuzz targets begin with.
 
-use super::{folders, ggufs};
+use super::{folders, folders::sound_index, ggufs, small, sound_folder};
+use crate::gguf::TinyModel;
 use std::{collections::BTreeMap, fs, io};
 
 /// The target that reads a file of a model, by its name there.
@@ -16,13 +17,16 @@ const TEXTS: [&str; 3] =
 /// The fuzzer reads them all before it begins.
 const MOST: usize = 120;
 
-/// Sound and malformed inputs of each fuzz target, at most 120.
+/// Inputs of each fuzz target, a sound one first, then malformed ones; at most 120.
 ///
 /// # Errors
 /// If the chat templates of `tests/vectors` cannot be read.
 pub fn corpus() -> io::Result<BTreeMap<&'static str, Vec<Vec<u8>>>> {
     let mut corpus = BTreeMap::<_, Vec<Vec<u8>>>::new();
-    for (name, bytes) in ggufs().into_iter().chain(folders()).flat_map(|case| case.files) {
+    let gguf = small(TinyModel::llama()).gguf().map_err(io::Error::other)?.to_bytes();
+    let sound = [sound_folder(), vec![sound_index(), ("model.gguf".to_owned(), gguf)]].concat();
+    let malformed = ggufs().into_iter().chain(folders()).flat_map(|case| case.files);
+    for (name, bytes) in sound.into_iter().chain(malformed) {
         if let Some((_, target)) = TARGETS.iter().find(|(file, _)| *file == name) {
             corpus.entry(*target).or_default().push(bytes);
         }

@@ -22,13 +22,17 @@ impl Parts {
         Self { family, config, tokenizer: tokenizer(model), weights: weights(model) }
     }
 
-    fn case(&self, what: &str, expected: &str) -> Hostile {
-        let files = vec![
+    fn files(&self) -> Vec<(String, Vec<u8>)> {
+        vec![
             ("config.json".to_owned(), self.config.to_string().into_bytes()),
             ("tokenizer.json".to_owned(), self.tokenizer.to_string().into_bytes()),
             ("model.safetensors".to_owned(), safetensors(&self.weights, Dtype::F32)),
-        ];
-        Hostile { name: format!("{}: {what}", self.family), files, expected: expected.to_owned() }
+        ]
+    }
+
+    fn case(&self, what: &str, expected: &str) -> Hostile {
+        let (name, files) = (format!("{}: {what}", self.family), self.files());
+        Hostile { name, files, expected: expected.to_owned() }
     }
 
     /// With other bytes in one file; none: without it.
@@ -44,6 +48,21 @@ impl Parts {
         case.files.extend(bytes.map(|bytes| (file.to_owned(), bytes)));
         case
     }
+}
+
+const INDEX: &str = "model.safetensors.index.json";
+
+/// The files of a sound folder, by name.
+pub fn sound_folder() -> Vec<(String, Vec<u8>)> {
+    Parts::of(&small(TinyModel::llama())).files()
+}
+
+/// An index that fits it.
+pub(super) fn sound_index() -> (String, Vec<u8>) {
+    let parts = Parts::of(&small(TinyModel::llama()));
+    let home = |weight: &Weight| (weight.name.clone(), json!("model.safetensors"));
+    let map: serde_json::Map<_, _> = parts.weights.iter().map(home).collect();
+    (INDEX.to_owned(), json!({ "weight_map": map }).to_string().into_bytes())
 }
 
 /// Malformed folders.
@@ -201,10 +220,9 @@ fn headers(parts: &Parts, cases: &mut Vec<Hostile>) {
 }
 
 fn indices(parts: &Parts, cases: &mut Vec<Hostile>) {
-    let file = "model.safetensors.index.json";
     let name = parts.weights[0].name.clone();
     let mut push = |text: String, what: &str, expected: &str| {
-        cases.push(parts.with(file, Some(text.into_bytes()), what, expected));
+        cases.push(parts.with(INDEX, Some(text.into_bytes()), what, expected));
     };
     let bad = [
         "../model.safetensors",

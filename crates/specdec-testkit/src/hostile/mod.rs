@@ -11,7 +11,7 @@ mod large;
 use crate::gguf::TinyModel;
 
 pub use corpus::corpus;
-pub use folders::folders;
+pub use folders::{folders, sound_folder};
 pub use ggufs::ggufs;
 pub use large::large;
 
