@@ -74,14 +74,6 @@ fn a_place_is_free_at_once_while_the_step_still_runs() {
 }
 
 #[test]
-fn who_hears_of_an_end_finds_the_place_free() {
-    let engine = free(1, 0);
-    for _ in 0..500 {
-        assert_eq!(finish(&engine.submit(prompt(), greedy(2)).unwrap()).tokens.len(), 2);
-    }
-}
-
-#[test]
 fn several_answers_take_one_place_until_the_last_is_gone() {
     let (engine, gate) = stepped(2, 1);
     let mut answers = engine.submit_all(prompt(), greedy(100), 5, None).unwrap();

@@ -127,3 +127,36 @@ fn deliver(update: Update, routes: &mut HashMap<u64, Route>) {
         route.ticket.0.announce();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ticket::Place;
+    use super::*;
+    use crossbeam_channel::bounded;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::{scope, yield_now};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn who_hears_of_an_end_finds_the_place_free() {
+        let open = Arc::default();
+        let place = Place::take(&open, 1).unwrap();
+        // It holds no event, so the engine waits for the one who takes it.
+        let (events, receiver) = bounded(0);
+        let ticket = LastWord(Arc::new(Ticket::begun(place)));
+        let mut routes = HashMap::from([(3, Route { id: 3, events, ticket })]);
+        let end = Some(Err(EngineError::EmptyPrompt));
+        let update = Update { id: 3, chunk: Chunk::default(), end };
+        let taken = |open: &AtomicUsize| open.load(Ordering::Relaxed);
+        scope(|scope| {
+            scope.spawn(|| deliver(update, &mut routes));
+            let patience = Instant::now() + Duration::from_secs(10);
+            while taken(&open) > 0 && Instant::now() < patience {
+                yield_now();
+            }
+            let before = taken(&open);
+            assert!(matches!(receiver.recv(), Ok(Event::Failed(_))));
+            assert_eq!(before, 0);
+        });
+    }
+}

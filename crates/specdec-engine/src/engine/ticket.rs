@@ -55,6 +55,13 @@ impl Ticket {
         Self { cancelled: AtomicBool::new(false), held: Mutex::new(held), notifier }
     }
 
+    /// That of a request that the engine has begun.
+    #[cfg(test)]
+    pub(super) fn begun(place: Place) -> Self {
+        let held = Held { place: Some(Arc::new(place)), sequence: None };
+        Self { cancelled: AtomicBool::new(false), held: Mutex::new(held), notifier: None }
+    }
+
     /// The sequence, for the engine that begins it; none if the request was cancelled meanwhile.
     pub(super) fn begin(&self) -> Option<Box<Sequence>> {
         lock(&self.held).sequence.take()
