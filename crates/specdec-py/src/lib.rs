@@ -18,6 +18,9 @@ mod request;
 use pyo3::prelude::*;
 
 /// The compiled engine behind the Python package.
+///
+/// Nothing here relies on the GIL. The tests of threads run under one all the same: no registry has
+/// an interpreter without it.
 #[pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
