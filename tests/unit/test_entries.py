@@ -35,4 +35,4 @@ def test_contributing_names_every_target() -> None:
 def test_ci_runs_the_same_entries() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert "make test\nmake test-torch\n" in script.read_text()
+    assert "make test\nmake test-wheel\nmake test-torch\n" in script.read_text()
