@@ -28,12 +28,13 @@ class Service:
     async def serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         """One client, from its line to the end of its answer."""
         request_id = f"client-{next(self._numbers)}"
-        prompt = (await reader.readline()).decode(errors="replace").rstrip("\n")
         try:
+            prompt = (await reader.readline()).decode(errors="replace").rstrip("\n")
             await self._answer(prompt, request_id, writer)
         except QueueFullError:
             writer.write(b"busy, try again later\n")
-        except SpecdecError as error:
+        # ValueError: a line longer than the reader takes.
+        except (SpecdecError, ValueError) as error:
             writer.write(f"error: {error}\n".encode())
         finally:
             writer.close()

@@ -160,9 +160,24 @@ def known_names(what: str, found: Iterable[object], allowed: Iterable[str]) -> N
             )
 
 
+# What other libraries call parameters that are here too.
+_ELSEWHERE = {
+    "max_new_tokens": "max_tokens",
+    "n_predict": "max_tokens",
+    "min_new_tokens": "min_tokens",
+    "stop_strings": "stop",
+    "do_sample": "temperature",
+    "repeat_penalty": "repetition_penalty",
+    "bad_words_ids": "bad_words",
+    "num_return_sequences": "n",
+}
+
+
 def near(name: str, allowed: Iterable[str]) -> str:
-    """A suggestion for a misspelt name, or nothing."""
-    best = difflib.get_close_matches(name, list(allowed), n=1)
+    """A suggestion for a misspelt name or one of other libraries, or nothing."""
+    allowed = list(allowed)
+    own = _ELSEWHERE.get(name)
+    best = [own] if own in allowed else difflib.get_close_matches(name.lower(), allowed, n=1)
     return f" (did you mean {best[0]!r}?)" if best else ""
 
 

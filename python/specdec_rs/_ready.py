@@ -38,9 +38,17 @@ class Waiter:
             self._future = None
 
     def wake(self) -> None:
-        """End `wait`; to be called in its loop."""
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
+        """End `wait`, if that is in the running loop.
+
+        It may have moved to another one since this call was posted; whoever moves looks for news.
+        """
+        future = self._future
+        if (
+            future is not None
+            and future.get_loop() is asyncio.get_running_loop()
+            and not future.done()
+        ):
+            future.set_result(None)
 
 
 class Pump:
@@ -96,8 +104,8 @@ class Pump:
             if waiter is not None:
                 found.setdefault(waiter.loop, []).append(waiter)
         for loop, waiters in found.items():
-            # A loop that was closed has nobody who could go on.
-            with suppress(RuntimeError):
+            # A loop that was closed, or is broken, has nobody who could go on; others have.
+            with suppress(Exception):
                 loop.call_soon_threadsafe(_wake_all, waiters)
 
     def _leave(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -145,14 +145,18 @@ class AsyncLLM:
             async for output in outputs:
                 yield output
 
-    async def abort(self, request_id: str) -> None:
-        """End a request; its iteration ends with what was said, `finish_reason` "abort".
+    async def abort(self, request_id: str | Iterable[str]) -> None:
+        """End a request, or several; each iteration ends with what was said, without metrics.
 
-        A request that has ended, or never was, is no error.
+        Its `finish_reason` is "abort". A request that has ended, or never was, is no error.
+
+        Raises:
+            ConfigError: not an id or a list of them.
         """
-        request = self._open.get(request_id)
-        if request is not None:
-            request.abort()
+        for name in check.strings("request_id", request_id):
+            request = self._open.get(name)
+            if request is not None:
+                request.abort()
 
     async def check_health(self) -> None:
         """Return if the engine can be asked.

@@ -96,7 +96,7 @@ class RequestMetrics:
         mean_itl_ms: generation time per token after the first. Tokens accepted in one step
             share a moment, so single gaps mean nothing; None below two tokens.
         tokens_per_second: tokens after the first over the generation time; None below two tokens.
-        speculative_decoding: None when speculation was off.
+        speculative_decoding: None when speculation was off, and for an aborted answer.
         num_preemptions: how often its answers gave their place in the cache to older requests and
             were read anew; more than a few say that the cache is too small for so many at once.
     """
@@ -145,10 +145,12 @@ class RequestOutput:
         prompt_token_ids: its tokens.
         outputs: the answers, `SamplingParams.n` of them.
         finished: whether every answer came to its end.
-        metrics: times and speculation; nothing yet while the request is unfinished.
-        prompt_logprobs: None unless asked for.
+        metrics: times and speculation; nothing while the request is unfinished, or if it was
+            aborted.
+        prompt_logprobs: None unless asked for, while the request is unfinished, or if it was
+            aborted.
         num_cached_tokens: tokens of the prompt that needed no computation, because an earlier
-            request began alike; None while the request is unfinished.
+            request began alike; None while the request is unfinished, or if it was aborted.
     """
 
     request_id: str

@@ -111,6 +111,20 @@ def test_every_end_frees_the_id(engine: sd.AsyncLLM) -> None:
     asyncio.run(ask())
 
 
+def test_an_abort_takes_one_name_or_several(engine: sd.AsyncLLM) -> None:
+    async def ask() -> list[str | None]:
+        runs = [engine.generate("a", LONG, request_id=name) for name in "xy"]
+        for run in runs:
+            await anext(run)
+        await engine.abort(["x", "y", "z"])
+        return [(await last(run)).outputs[0].finish_reason for run in runs]
+
+    assert asyncio.run(ask()) == ["abort", "abort"]
+    for wrong in ([[]], 5, None):
+        with pytest.raises(sd.ConfigError, match="request_id"):
+            asyncio.run(engine.abort(wrong))  # type: ignore[arg-type]
+
+
 def test_an_abort_counts_before_the_engine_has_the_request(engine: sd.AsyncLLM) -> None:
     async def ask() -> sd.RequestOutput:
         task = asyncio.create_task(last(engine.generate("a", LONG, request_id="x")))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import specdec_rs as sd
+from specdec_rs._ready import Waiter
 from specdec_rs.async_llm import _MOST_READING
 from tests.scripts import run
 
@@ -81,6 +82,27 @@ def test_an_iteration_goes_on_in_another_loop(tiny: Path) -> None:
         loop.run_until_complete(outputs.aclose())
         loop.close()
     engine.shutdown()
+
+
+def test_a_loop_wakes_only_its_own() -> None:
+    """A call that was posted to a busy loop may come when its waiter is in another one."""
+
+    async def wake(waiter: Waiter) -> None:
+        waiter.wake()
+
+    async def moved() -> None:
+        waiter = Waiter()
+        waits = asyncio.ensure_future(waiter.wait())
+        await asyncio.sleep(0)
+        # In debug mode a loop refuses what comes from another thread.
+        asyncio.get_running_loop().set_debug(True)
+        await asyncio.to_thread(asyncio.run, wake(waiter))
+        await asyncio.sleep(0)
+        assert not waits.done()
+        waiter.wake()
+        await waits
+
+    asyncio.run(moved())
 
 
 @pytest.mark.parametrize("begun", [False, True])

@@ -92,3 +92,8 @@ def test_a_client_that_leaves_aborts_its_own_request_only() -> None:
         with stays, stays.makefile() as answer:
             assert answer.read()
         assert re.fullmatch(r"client-1: (stop|length), \d+ tokens\n", process.stdout.readline())
+
+
+def test_a_line_that_is_too_long_is_answered() -> None:
+    with service() as (_, port), ask(port, "a" * 100_000) as client, client.makefile() as answer:
+        assert answer.read().startswith("error: ")

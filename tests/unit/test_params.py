@@ -154,6 +154,20 @@ def test_an_unknown_name_suggests_the_near_one() -> None:
         SamplingParams(temprature=0)  # type: ignore[call-arg]
 
 
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [
+        ("n_predict", "max_tokens"),
+        ("stop_strings", "stop"),
+        ("do_sample", "temperature"),
+        ("TEMPERATURE", "temperature"),
+    ],
+)
+def test_names_of_other_libraries_lead_to_ours(name: str, here: str) -> None:
+    with pytest.raises(ConfigError, match=f"did you mean '{here}'"):
+        SamplingParams(**{name: 1})
+
+
 def test_positions_are_refused() -> None:
     with pytest.raises(ConfigError, match="by name"):
         SamplingParams(0.5)  # type: ignore[call-arg, arg-type]

@@ -123,7 +123,13 @@ pub enum EngineError {
     },
     /// Logits from which no token can be drawn.
     #[error("cannot sample: {0}; the weights or the prompt make the model overflow")]
-    Law(#[from] LawError),
+    Law(LawError),
+    /// Parameters that together leave nothing to draw.
+    #[error(
+        "the request's parameters leave no token at this position; let allowed_token_ids hold one \
+         that bad_words, min_tokens and logit_bias do not forbid"
+    )]
+    NothingAllowed,
     /// A conversation that the chat template cannot render.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -191,6 +197,17 @@ pub enum EngineError {
         /// Process that loaded the engine.
         parent: u32,
     },
+}
+
+impl From<LawError> for EngineError {
+    fn from(error: LawError) -> Self {
+        match error {
+            // A model's own logits are never all -inf: its finite weights would have to overflow
+            // for every token alike, and none become NaN.
+            LawError::NoToken { .. } => Self::NothingAllowed,
+            other => Self::Law(other),
+        }
+    }
 }
 
 impl EngineError {

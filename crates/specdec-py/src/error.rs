@@ -26,6 +26,7 @@ pub(crate) fn to_python(error: &EngineError) -> PyErr {
     match error {
         E::Config { .. }
         | E::Parameter(_)
+        | E::NothingAllowed
         | E::PromptToken { .. }
         | E::Template(_)
         | E::NoChatTemplate => ConfigError::new_err(text),

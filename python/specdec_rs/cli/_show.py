@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 
 import typer
 
+from specdec_rs.errors import ConfigError
 from specdec_rs.outputs import RequestOutput, StreamChunk
 
 JSON_HELP = "Print one JSON document to stdout."
+
+
+def stdin(*, line: bool = False) -> str:
+    """What stdin says: all of it, or the next line."""
+    if sys.stdin is None:
+        raise ConfigError("stdin: found it closed, expected text; give the text as an argument")
+    try:
+        return sys.stdin.readline() if line else sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"stdin: found byte {error.object[error.start]:#04x}, expected text in "
+            f"{error.encoding}; convert it, or set PYTHONIOENCODING"
+        ) from None
 
 
 def document(value: object) -> None:

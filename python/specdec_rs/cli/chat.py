@@ -81,6 +81,6 @@ def _talk(
 
 def _read() -> str:
     """The next line of the person or pipe; empty at the end."""
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         typer.echo("> ", nl=False, err=True)
-    return sys.stdin.readline().strip()
+    return _show.stdin(line=True).strip()

@@ -14,7 +14,7 @@ import typer
 from specdec_rs.cli import _show
 from specdec_rs.cli._flat import flat
 from specdec_rs.cli._options import Loading, MaxTokens
-from specdec_rs.errors import SpecdecError
+from specdec_rs.errors import ConfigError, SpecdecError
 from specdec_rs.llm import LLM
 from specdec_rs.outputs import RequestOutput, SpeculativeDecodingStats
 from specdec_rs.params import SamplingParams
@@ -83,6 +83,11 @@ def run(
     Greedy, one request, both in this process, each with the weights for itself. The texts must be
     equal: a difference is an error, and the exit status is 1.
     """
+    if loading.speculative_config == "none":
+        raise ConfigError(
+            "--speculative-config: found none, expected a way to draft: demo compares it with "
+            "plain decoding"
+        )
     messages = [{"role": "user", "content": PROMPT if prompt is None else prompt}]
     params = SamplingParams(temperature=0.0, max_tokens=max_tokens)
     with (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -17,7 +16,7 @@ def run(
     loading: Loading,
     sampling: Sampling,
     prompt: Annotated[
-        str | None, typer.Argument(help="The prompt; read from stdin when left out.")
+        str | None, typer.Argument(help="The prompt; read from stdin when left out or -.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help=_show.JSON_HELP)] = False,
 ) -> None:
@@ -27,7 +26,7 @@ def run(
     `specdec chat` puts a conversation around it.
     """
     params = sampling.params()
-    text = sys.stdin.read() if prompt is None else prompt
+    text = _show.stdin() if prompt in (None, "-") else prompt
     with loading.load() as llm:
         if json:
             [output] = llm.generate(text, params, use_tqdm=False)

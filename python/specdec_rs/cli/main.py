@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -42,10 +43,21 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; a `SpecdecError` is one line on stderr, 2 for a wrong parameter."""
+    """Run the command line; an error is one line on stderr, the status 2 for a wrong parameter."""
     try:
         app()
     except SpecdecError as error:
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
         typer.echo(f"error: {error}{notes}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except OSError as error:
+        # A full disk behind stdout, say. What is left in its buffer has nowhere to go.
+        typer.echo(f"error: {error}", err=True)
+        _drop_stdout()
+        sys.exit(1)
+
+
+def _drop_stdout() -> None:
+    """Send stdout nowhere, so that the interpreter does not fail at it again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -23,6 +23,7 @@ use crate::speculate::Speculation;
 use crossbeam_channel::{Sender, unbounded};
 use specdec_core::rng::{Key, philox};
 use specdec_core::{Drafter, Processors, Sampling, TokenId};
+use std::collections::HashSet;
 use std::mem::take;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -190,9 +191,10 @@ impl Engine {
     /// The parameters of the law with the tokens behind words and ends.
     fn sampling(&self, params: &SamplingParams) -> Sampling {
         let mut sampling = params.sampling.clone();
+        let mut known: HashSet<Vec<TokenId>> = sampling.bad_words.iter().cloned().collect();
         for text in params.bad_words.iter().flat_map(|word| spellings(word)) {
             let tokens = self.tokenizer.encode(&text, Specials::AsText, false);
-            if !sampling.bad_words.contains(&tokens) {
+            if known.insert(tokens.clone()) {
                 sampling.bad_words.push(tokens);
             }
         }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A run in which the machine's read bandwidth moved by more says nothing.
 MOST_DRIFT = 0.10
 # The engine's own limits, and days of measuring.
-MOST_ROWS, MOST_THREADS, MOST_ROUNDS = 1024, 1024, 100_000
+MOST_ROWS, MOST_THREADS, MOST_ROUNDS = 64, 1024, 100_000
 
 
 class Width(TypedDict):
