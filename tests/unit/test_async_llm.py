@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,9 +121,10 @@ def test_an_abort_takes_one_name_or_several(engine: sd.AsyncLLM) -> None:
         return [(await last(run)).outputs[0].finish_reason for run in runs]
 
     assert asyncio.run(ask()) == ["abort", "abort"]
-    for wrong in ([[]], 5, None):
+    wrongs: list[Any] = [[[]], 5, None]
+    for wrong in wrongs:
         with pytest.raises(sd.ConfigError, match="request_id"):
-            asyncio.run(engine.abort(wrong))  # type: ignore[arg-type]
+            asyncio.run(engine.abort(wrong))
 
 
 def test_an_abort_counts_before_the_engine_has_the_request(engine: sd.AsyncLLM) -> None:

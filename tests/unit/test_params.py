@@ -164,8 +164,9 @@ def test_an_unknown_name_suggests_the_near_one() -> None:
     ],
 )
 def test_names_of_other_libraries_lead_to_ours(name: str, here: str) -> None:
+    given: dict[str, Any] = {name: 1}
     with pytest.raises(ConfigError, match=f"did you mean '{here}'"):
-        SamplingParams(**{name: 1})
+        SamplingParams(**given)
 
 
 def test_positions_are_refused() -> None:
