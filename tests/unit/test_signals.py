@@ -10,7 +10,18 @@ from tests.scripts import run
 
 # The signal comes from another thread once the engine is at work; the handler runs in the thread
 # that waits.
-INTERRUPTED = """
+AT_WORK = """
+signal.signal(signal.SIGUSR1, handle)
+
+def interrupt_at_work():
+    while llm.get_metrics().num_steps == 0:
+        pass
+    os.kill(os.getpid(), signal.SIGUSR1)
+
+threading.Thread(target=interrupt_at_work).start()
+"""
+INTERRUPTED = (
+    """
 import os, signal, sys, threading
 import specdec_rs as sd
 
@@ -25,20 +36,14 @@ def handle(*_):
         print("handler", HANDLER)
     except Exception as error:
         print("handler", type(error).__name__, isinstance(error, ValueError))
-
-signal.signal(signal.SIGUSR1, handle)
-
-def interrupt_at_work():
-    while llm.get_metrics().num_steps == 0:
-        pass
-    os.kill(os.getpid(), signal.SIGUSR1)
-
-threading.Thread(target=interrupt_at_work).start()
-try:
+"""
+    + AT_WORK
+    + """try:
     print("outer", OUTER)
 except Exception as error:
     print("outer", type(error).__name__)
 """
+)
 COUNT = "sum(len(chunk.token_ids) for chunk in stream)"
 ASK = "len(llm.generate('b', short, use_tqdm=False)[0].outputs[0].token_ids)"
 LONG_ASK = "len(llm.generate(prompt, short, use_tqdm=False)[0].outputs[0].token_ids)"
@@ -63,7 +68,8 @@ def test_a_handler_s_call_never_hangs(
     assert done.stdout.splitlines() == said, done.stderr
 
 
-FULL = """
+FULL = (
+    """
 import os, signal, sys, threading
 import specdec_rs as sd
 
@@ -75,17 +81,11 @@ def handle(*_):
         llm.generate("b", short, use_tqdm=False)
     except sd.QueueFullError as error:
         print(type(error).__name__)
-
-signal.signal(signal.SIGUSR1, handle)
-
-def interrupt_at_work():
-    while llm.get_metrics().num_steps == 0:
-        pass
-    os.kill(os.getpid(), signal.SIGUSR1)
-
-threading.Thread(target=interrupt_at_work).start()
-print(len(llm.generate(["a " * 3000, "b"], short, use_tqdm=False)))
 """
+    + AT_WORK
+    + """print(len(llm.generate(["a " * 3000, "b"], short, use_tqdm=False)))
+"""
+)
 
 
 def test_a_handler_is_told_that_the_queue_is_full(smollm2: Path) -> None:

@@ -59,5 +59,5 @@ def main() -> None:
 
 def _drop_stdout() -> None:
     """Send stdout nowhere, so that the interpreter does not fail at it again when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

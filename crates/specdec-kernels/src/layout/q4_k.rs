@@ -2,9 +2,9 @@
 //!
 //! Scale and offset of sub-block j of a row have place 64 * (j / 4) + 4 * row + byte among 128, so
 //! that those of four sub-blocks make a word; bytes 0 and 2 are those of the first two, so that a
-//! mask leaves each two neighbours as numbers of 16 bits. Their low four bits are the halves of byte `place` of
-//! `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four for the
-//! first 64 places, the high four for the others. In each pair the scale comes first.
+//! mask leaves each two neighbours as numbers of 16 bits. Their low four bits are the halves of byte
+//! `place` of `low`; their high two bits are four bits of byte `place` % 64 of `high`, the low four
+//! for the first 64 places, the high four for the others. In each pair the scale comes first.
 
 use super::codes::{get_nibbles, put_nibbles};
 use super::{Layout, ROWS};

@@ -13,10 +13,10 @@ use super::unpack::{FiveBits, Nibbles, SixBits, scales_and_offsets};
 use crate::acts::Super;
 use crate::format::{Q4K, Q5K, Q6K};
 use crate::layout::{q4_k, q5_k, q6_k};
-use crate::simd::Simd;
+use crate::simd::{Operands, Simd};
 
 /// The largest sum of |x| over a run whose product with weights up to `weight` has 16 bits.
-const fn narrow(weight: i32) -> i32 {
+const fn most(weight: i32) -> i32 {
     i16::MAX as i32 / weight
 }
 
@@ -56,23 +56,13 @@ impl Dot for Q4K {
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new::<R>(s, &g.head);
-        let narrow = x.iter().all(|x| x.most32 <= const { narrow(15) });
-        let sum = sum_of_runs!(s, R, narrow, j => q4_k_run(s, &g.codes[j], x, j), i in 4 => head.scales[i]);
+        let narrow = x.iter().all(|x| x.most32 <= const { most(15) });
+        let sum = sum_of_runs!(s, R, narrow, j => {
+            ahead::<R, _>(&g.codes[j]);
+            run_of_32::<S, R, 8>(s, Nibbles(&g.codes[j]), x, j)
+        }, i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
     }
-}
-
-#[inline(always)]
-fn q4_k_run<S: Simd, const R: usize>(
-    s: S,
-    codes: &[[u8; 64]; 4],
-    x: &[&Super; R],
-    j: usize,
-) -> [S::I; R] {
-    ahead::<R, _>(codes);
-    let mut dots = [s.splat_i32(0); R];
-    s.dots::<8, 8, R>(&mut dots, Nibbles(codes), &x.map(|x| &x.words[j]));
-    dots
 }
 
 impl Dot for Q5K {
@@ -81,24 +71,14 @@ impl Dot for Q5K {
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new::<R>(s, &g.head);
-        let narrow = x.iter().all(|x| x.most32 <= const { narrow(31) });
-        let sum = sum_of_runs!(s, R, narrow, j => q5_k_run(s, &g.subs[j], x, j), i in 4 => head.scales[i]);
+        let narrow = x.iter().all(|x| x.most32 <= const { most(31) });
+        let sum = sum_of_runs!(s, R, narrow, j => {
+            let sub = &g.subs[j];
+            ahead::<R, _>(sub);
+            run_of_32::<S, R, 4>(s, FiveBits { low: &sub.low, high: &sub.high }, x, j)
+        }, i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
     }
-}
-
-#[inline(always)]
-fn q5_k_run<S: Simd, const R: usize>(
-    s: S,
-    sub: &q5_k::Sub,
-    x: &[&Super; R],
-    j: usize,
-) -> [S::I; R] {
-    ahead::<R, _>(sub);
-    let w = FiveBits { low: &sub.low, high: &sub.high };
-    let mut dots = [s.splat_i32(0); R];
-    s.dots::<8, 4, R>(&mut dots, w, &x.map(|x| &x.words[j]));
-    dots
 }
 
 impl Dot for Q6K {
@@ -109,9 +89,11 @@ impl Dot for Q6K {
         ahead::<R, _>(&g.d);
         ahead::<R, _>(&g.scales);
         let d = s.load_f16(&g.d);
-        let narrow = x.iter().all(|x| x.most16 <= const { narrow(32) });
-        let sum = sum_of_runs!(s, R, narrow, j => q6_k_run(s, &g.subs[j], x, j),
-            i in 8 => s.load_i8_pairs(&g.scales[i]));
+        let narrow = x.iter().all(|x| x.most16 <= const { most(32) });
+        let sum = sum_of_runs!(s, R, narrow, j => {
+            ahead::<R, _>(&g.subs[j]);
+            run_of_16::<S, R>(s, SixBits(&g.subs[j]), x, j)
+        }, i in 8 => s.load_i8_pairs(&g.scales[i]));
         for r in 0..R {
             let sum = s.mul(s.to_f32(sum[r]), d);
             acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
@@ -119,20 +101,33 @@ impl Dot for Q6K {
     }
 }
 
+/// The products with run j of 32.
 #[inline(always)]
-fn q6_k_run<S: Simd, const R: usize>(
+fn run_of_32<S: Simd, const R: usize, const CHAIN: usize>(
     s: S,
-    sub: &q6_k::Sub,
+    w: impl Operands<8>,
     x: &[&Super; R],
     j: usize,
 ) -> [S::I; R] {
-    ahead::<R, _>(sub);
+    let mut dots = [s.splat_i32(0); R];
+    s.dots::<8, CHAIN, R>(&mut dots, w, &x.map(|x| &x.words[j]));
+    dots
+}
+
+/// The products with run j of 16 of codes that are stored plus 32.
+#[inline(always)]
+fn run_of_16<S: Simd, const R: usize>(
+    s: S,
+    w: impl Operands<4>,
+    x: &[&Super; R],
+    j: usize,
+) -> [S::I; R] {
     let mut dots = [s.splat_i32(0); R];
     for (dot, x) in dots.iter_mut().zip(x) {
         *dot = s.splat_i32(x.less32[j]);
     }
     let words = x.map(|x| &x.words.as_flattened().as_chunks::<4>().0[j]);
-    s.dots::<4, 2, R>(&mut dots, SixBits(sub), &words);
+    s.dots::<4, 2, R>(&mut dots, w, &words);
     dots
 }
 
