@@ -18,7 +18,7 @@ macro_rules! column {
                 x: &[&f32; R],
                 acc: &mut [S::F; R],
             ) {
-                ahead::<R, _>(group);
+                ahead(group);
                 let w = s.$load(&group.w);
                 for r in 0..R {
                     acc[r] = s.fma(w, s.splat(*x[r]), acc[r]);

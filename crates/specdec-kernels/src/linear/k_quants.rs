@@ -55,10 +55,10 @@ impl Dot for Q4K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        let head = Head::new::<R>(s, &g.head);
+        let head = Head::new(s, &g.head);
         let narrow = x.iter().all(|x| x.most32 <= const { most(15) });
         let sum = sum_of_runs!(s, R, narrow, j => {
-            ahead::<R, _>(&g.codes[j]);
+            ahead(&g.codes[j]);
             run_of_32::<S, R, 8>(s, Nibbles(&g.codes[j]), x, j)
         }, i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
@@ -70,11 +70,11 @@ impl Dot for Q5K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        let head = Head::new::<R>(s, &g.head);
+        let head = Head::new(s, &g.head);
         let narrow = x.iter().all(|x| x.most32 <= const { most(31) });
         let sum = sum_of_runs!(s, R, narrow, j => {
             let sub = &g.subs[j];
-            ahead::<R, _>(sub);
+            ahead(sub);
             run_of_32::<S, R, 4>(s, FiveBits { low: &sub.low, high: &sub.high }, x, j)
         }, i in 4 => head.scales[i]);
         head.finish(s, &sum, x, acc);
@@ -86,12 +86,12 @@ impl Dot for Q6K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q6_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
-        ahead::<R, _>(&g.scales);
+        ahead(&g.d);
+        ahead(&g.scales);
         let d = s.load_f16(&g.d);
         let narrow = x.iter().all(|x| x.most16 <= const { most(32) });
         let sum = sum_of_runs!(s, R, narrow, j => {
-            ahead::<R, _>(&g.subs[j]);
+            ahead(&g.subs[j]);
             run_of_16::<S, R>(s, SixBits(&g.subs[j]), x, j)
         }, i in 8 => s.load_i8_pairs(&g.scales[i]));
         for r in 0..R {
@@ -141,8 +141,8 @@ struct Head<S: Simd> {
 
 impl<S: Simd> Head<S> {
     #[inline(always)]
-    fn new<const R: usize>(s: S, head: &q4_k::Head) -> Head<S> {
-        ahead::<R, _>(head);
+    fn new(s: S, head: &q4_k::Head) -> Head<S> {
+        ahead(head);
         let (scales, offsets) = scales_and_offsets(s, head);
         let (d, m) = (s.load_f16(&head.d), s.sub(s.zero(), s.load_f16(&head.m)));
         Head { d, m, scales: pairs(s, scales), offsets: pairs(s, offsets) }

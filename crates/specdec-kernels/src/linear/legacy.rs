@@ -36,10 +36,10 @@ impl Dot for Q4_0 {
     /// d * (code - 8) = d / 2 * (2 * code - 16), where the 16 is what Q5_0 takes off as well.
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
+        ahead(&g.d);
         for b in 0..2 {
             let d = s.mul(s.load_f16(&g.d[b]), s.splat(0.5));
-            ahead::<R, _>(&g.codes[b]);
+            ahead(&g.codes[b]);
             let w = DoubledNibbles(&g.codes[b]);
             each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
@@ -54,11 +54,11 @@ impl Dot for Q4_1 {
     /// The constant m of a block meets the sum of its x.
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_1::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
-        ahead::<R, _>(&g.m);
+        ahead(&g.d);
+        ahead(&g.m);
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
-            ahead::<R, _>(&g.codes[b]);
+            ahead(&g.codes[b]);
             let w = Nibbles(&g.codes[b]);
             each_product!(r of R, dot = s.dots::<8, 8>(s.splat_i32(0), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
@@ -73,11 +73,11 @@ impl Dot for Q5_0 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
-        ahead::<R, _>(&g.high);
+        ahead(&g.d);
+        ahead(&g.high);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
-            ahead::<R, _>(&g.low[b]);
+            ahead(&g.low[b]);
             let w = FiveBits { low: &g.low[b], high: &g.high[b] };
             each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(x[r].less16[b]), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
@@ -91,12 +91,12 @@ impl Dot for Q5_1 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_1::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
-        ahead::<R, _>(&g.m);
-        ahead::<R, _>(&g.high);
+        ahead(&g.d);
+        ahead(&g.m);
+        ahead(&g.high);
         for b in 0..2 {
             let (d, m) = (s.load_f16(&g.d[b]), s.load_f16(&g.m[b]));
-            ahead::<R, _>(&g.low[b]);
+            ahead(&g.low[b]);
             let w = FiveBits { low: &g.low[b], high: &g.high[b] };
             each_product!(r of R, dot = s.dots::<8, 4>(s.splat_i32(0), w, &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
@@ -111,10 +111,10 @@ impl Dot for Q8_0 {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q8_0::Group, x: &[&Pair; R], acc: &mut [S::F; R]) {
-        ahead::<R, _>(&g.d);
+        ahead(&g.d);
         for b in 0..2 {
             let d = s.load_f16(&g.d[b]);
-            ahead::<R, _>(&g.codes[b]);
+            ahead(&g.codes[b]);
             each_product!(r of R, dot = s.dots_signed::<8>(s.splat_i32(x[r].less128[b]), Bytes(&g.codes[b]), &x[r].words[b]), {
                 acc[r] = scaled(s, dot, x[r].scale[b], d, acc[r]);
             });

@@ -20,15 +20,16 @@ pub(crate) use scalar::Scalar;
 /// Lanes of every vector.
 pub(crate) const LANES: usize = 16;
 
-/// Asks the memory for the cache lines of `*at`, which may lie anywhere, up to the second cache: the
-/// first one has its hands full with activations.
+/// Asks the memory for the cache lines of `*at`, which may lie anywhere. Into the first cache: eight
+/// rows have as many sums as hide the latency of a product, and none to hide that of the second
+/// cache, which cost them up to a quarter on Zen 5.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..size_of::<T>()).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.wrapping_byte_add(line).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_byte_add(line).cast()) };
     }
 }
 
