@@ -5,8 +5,8 @@
 //! times 128 in Q6_K, 134 million and fit.
 //!
 //! A run's product rarely needs more than 16 bits, since the largest of 256 activations is 127 and
-//! the others are smaller. Then the products of two runs meet their scales in one instruction, which
-//! is 3 to 6 % of all that Q4_K costs in cache with 4 rows and more.
+//! the others are smaller. Then its product with a scale of 16 bits is added in one instruction of
+//! two 16-bit products, the upper one of which is nothing. That leaves registers for twelve rows.
 
 use super::panel::{Dot, ahead};
 use super::unpack::{FiveBits, Nibbles, SixBits, scales_and_offsets};
@@ -20,27 +20,21 @@ const fn most(weight: i32) -> i32 {
     i16::MAX as i32 / weight
 }
 
-/// The sum over all runs of product times scale, for each of `R` rows. Two runs have their scales
-/// side by side; `narrow`: no product needs more than 16 bits.
+/// The sum over all runs of product times scale, for each of `R` rows. `narrow`: no product needs
+/// more than 16 bits. The scale is then one of 16 bits with zeros above, else a number of 32 bits.
 macro_rules! sum_of_runs {
-    ($s:ident, $rows:ident, $narrow:expr, $run:ident => $dots:expr, $pair:ident in $pairs:literal => $scales:expr) => {{
+    ($s:ident, $rows:ident, $narrow:expr, $run:ident in $runs:literal => $dots:expr, $low:expr, $wide:expr) => {{
         let mut sum = [$s.splat_i32(0); $rows];
         if $narrow {
-            for $pair in 0..$pairs {
-                let $run = 2 * $pair;
-                let first = $dots;
-                $s.apart();
-                let $run = 2 * $pair + 1;
-                let (second, scales) = ($dots, $scales);
+            for $run in 0..$runs {
+                let (dots, scale) = ($dots, $low);
                 for r in 0..$rows {
-                    sum[r] = $s.dot_pairs(sum[r], $s.pair(first[r], second[r]), scales);
+                    sum[r] = $s.dot_pairs(sum[r], dots[r], scale);
                 }
             }
         } else {
-            for $run in 0..2 * $pairs {
-                let $pair = $run / 2;
-                let (dots, above) = ($dots, 16 * ($run as u32 % 2));
-                let scale = $s.shr_i32($s.shl_i32($scales, 16 - above), 16);
+            for $run in 0..$runs {
+                let (dots, scale) = ($dots, $wide);
                 for r in 0..$rows {
                     sum[r] = $s.add_i32(sum[r], $s.mul_i32(dots[r], scale));
                 }
@@ -57,10 +51,10 @@ impl Dot for Q4K {
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new(s, &g.head);
         let narrow = x.iter().all(|x| x.most32 <= const { most(15) });
-        let sum = sum_of_runs!(s, R, narrow, j => {
+        let sum = sum_of_runs!(s, R, narrow, j in 8 => {
             ahead(&g.codes[j]);
             run_of_32::<S, R, 8>(s, Nibbles(&g.codes[j]), x, j)
-        }, i in 4 => head.scales[i]);
+        }, head.scales[j], head.scales[j]);
         head.finish(s, &sum, x, acc);
     }
 }
@@ -72,11 +66,11 @@ impl Dot for Q5K {
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
         let head = Head::new(s, &g.head);
         let narrow = x.iter().all(|x| x.most32 <= const { most(31) });
-        let sum = sum_of_runs!(s, R, narrow, j => {
+        let sum = sum_of_runs!(s, R, narrow, j in 8 => {
             let sub = &g.subs[j];
             ahead(sub);
             run_of_32::<S, R, 4>(s, FiveBits { low: &sub.low, high: &sub.high }, x, j)
-        }, i in 4 => head.scales[i]);
+        }, head.scales[j], head.scales[j]);
         head.finish(s, &sum, x, acc);
     }
 }
@@ -90,15 +84,33 @@ impl Dot for Q6K {
         ahead(&g.scales);
         let d = s.load_f16(&g.d);
         let narrow = x.iter().all(|x| x.most16 <= const { most(32) });
-        let sum = sum_of_runs!(s, R, narrow, j => {
+        let sum = sum_of_runs!(s, R, narrow, j in 16 => {
             ahead(&g.subs[j]);
             run_of_16::<S, R>(s, SixBits(&g.subs[j]), x, j)
-        }, i in 8 => s.load_i8_pairs(&g.scales[i]));
+        }, scale_below_zeros(s, g, j), scale_of(s, g, j));
         for r in 0..R {
             let sum = s.mul(s.to_f32(sum[r]), d);
             acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
         }
     }
+}
+
+/// The scale of run j in 32 bits.
+#[inline(always)]
+fn scale_of<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
+    s.shr_i32(s.shl_i32(two_scales(s, g, j), 16 - 16 * (j as u32 % 2)), 16)
+}
+
+/// The scale of run j in 16 bits with zeros above.
+#[inline(always)]
+fn scale_below_zeros<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
+    s.and_i32(s.shr_i32(two_scales(s, g, j), 16 * (j as u32 % 2)), s.splat_i32(0xffff))
+}
+
+/// The scales of run j and its neighbour side by side, the even one below.
+#[inline(always)]
+fn two_scales<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
+    s.load_i8_pairs(&g.scales[j / 2])
 }
 
 /// The products with run j of 32.
@@ -131,11 +143,11 @@ fn run_of_16<S: Simd, const R: usize>(
     dots
 }
 
-/// Scales and offsets of a super-block of Q4_K or Q5_K, those of two runs side by side.
+/// Scales of a super-block of Q4_K or Q5_K run by run, and offsets of two runs side by side.
 struct Head<S: Simd> {
     d: S::F,
     m: S::F,
-    scales: [S::I; 4],
+    scales: [S::I; 8],
     offsets: [S::I; 4],
 }
 
@@ -145,7 +157,7 @@ impl<S: Simd> Head<S> {
         ahead(head);
         let (scales, offsets) = scales_and_offsets(s, head);
         let (d, m) = (s.load_f16(&head.d), s.sub(s.zero(), s.load_f16(&head.m)));
-        Head { d, m, scales: pairs(s, scales), offsets: pairs(s, offsets) }
+        Head { d, m, scales: singles(s, scales), offsets: pairs(s, offsets) }
     }
 
     /// acc[r] += (d * sum[r] - m * the sum over the runs of offset * sum of x) * the scale of x[r].
@@ -163,6 +175,17 @@ impl<S: Simd> Head<S> {
             acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
         }
     }
+}
+
+/// Bytes 0, 2, 1 and 3 of every lane, the order of the runs, as numbers of 32 bits.
+#[inline(always)]
+fn singles<S: Simd>(s: S, bytes: [S::B; 2]) -> [S::I; 8] {
+    let mut singles = [s.splat_i32(0xff); 8];
+    for (run, single) in singles.iter_mut().enumerate() {
+        let byte = [0, 2, 1, 3][run % 4];
+        *single = s.and_i32(s.shr_i32(s.words(bytes[run / 4]), 8 * byte), *single);
+    }
+    singles
 }
 
 /// Bytes 0 and 2 of every lane, then 1 and 3, as numbers of 16 bits.

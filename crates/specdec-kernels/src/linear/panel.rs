@@ -8,10 +8,12 @@ use crate::layout::{Layout, ROWS};
 use crate::level::{Kernel, Level};
 use crate::simd::{Simd, prefetch};
 
-/// Most rows that share one unpacking of the weights, which is what the sums of AVX-512 leave
-/// registers for. More go in several passes over a panel, of nearly as many rows each: a pass of one
-/// row costs as much as one of three.
+/// Most rows that share one unpacking of the weights, which is what their sums leave registers for.
+/// More go in several passes over a panel, of nearly as many rows each: a pass of one row costs as
+/// much as one of three.
 const MOST: usize = 8;
+/// The same with AVX-512. Thirteen and more rows would keep sums in memory: 8 to 14 % slower.
+const MOST_WIDE: usize = 12;
 
 /// Bytes of weights that passes of the same rows share.
 const CACHED_BYTES: usize = 256 << 10;
@@ -50,7 +52,7 @@ pub(super) fn multiply<Q: Dot>(
     groups: &[Q::Group],
     job: &Job<'_>,
 ) {
-    let passes = rows.div_ceil(MOST);
+    let passes = rows.div_ceil(if level == Level::Avx512 { MOST_WIDE } else { MOST });
     let per_panel = groups.len() / panels.len();
     // With several passes, the rows meet so many panels as stay in the second cache; of fewer, the
     // first pass would be over before memory is in its stride.
@@ -75,7 +77,7 @@ fn run<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
             }
         };
     }
-    compiled!(1 2 3 4 5 6 7 8);
+    compiled!(1 2 3 4 5 6 7 8 9 10 11 12);
 }
 
 /// Some rows against some panels.
@@ -96,6 +98,7 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        assert!(R <= if S::WIDE { MOST_WIDE } else { MOST }, "{R} rows in one pass");
         let Tiles { acts, rows, first, per_panel, groups, job } = self.0;
         let x = Q::X::rows::<R>(acts, rows.start);
         for (i, groups) in groups.chunks_exact(*per_panel).enumerate() {

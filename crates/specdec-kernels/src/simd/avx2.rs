@@ -209,10 +209,6 @@ impl Simd for Avx2 {
             _mm256_storeu_si256(to, v[0]);
             _mm256_storeu_si256(to.add(1), v[1]);
         }
-        fn pair(self, a: I, b: I) -> I {
-            let b = [_mm256_slli_epi32::<16>(b[0]), _mm256_slli_epi32::<16>(b[1])];
-            [_mm256_blend_epi16::<0xaa>(a[0], b[0]), _mm256_blend_epi16::<0xaa>(a[1], b[1])]
-        }
         fn dot_pairs(self, acc: I, a: I, b: I) -> I {
             let products = both!(_mm256_madd_epi16(a, b));
             both!(_mm256_add_epi32(acc, products))

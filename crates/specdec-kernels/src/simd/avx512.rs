@@ -198,9 +198,6 @@ impl Simd for Avx512 {
         fn store_i32(self, v: __m512i, to: &mut [i32; LANES]) {
             _mm512_storeu_si512(to.as_mut_ptr().cast(), v);
         }
-        fn pair(self, a: __m512i, b: __m512i) -> __m512i {
-            _mm512_mask_mov_epi16(a, 0xaaaa_aaaa, _mm512_slli_epi32::<16>(b))
-        }
         fn dot_pairs(self, acc: __m512i, a: __m512i, b: __m512i) -> __m512i {
             dpwssd(acc, a, b)
         }
@@ -222,12 +219,6 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn words(self, a: __m512i) -> __m512i {
         a
-    }
-
-    #[inline(always)]
-    fn apart(self) {
-        // SAFETY: no instruction. As it may write memory, no product that reads memory passes it.
-        unsafe { std::arch::asm!("", options(nostack, preserves_flags)) };
     }
 
     #[inline(always)]

@@ -142,8 +142,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         self.as_bits(self.load(&sums))
     }
     fn store_i32(self, v: Self::I, to: &mut [i32; LANES]);
-    /// Lanes of two numbers of 16 bits: the low half of a below, that of b above.
-    fn pair(self, a: Self::I, b: Self::I) -> Self::I;
     /// acc + the products of the two signed numbers of 16 bits in every lane of a and b.
     fn dot_pairs(self, acc: Self::I, a: Self::I, b: Self::I) -> Self::I;
     /// Largest lane.
@@ -159,11 +157,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn shl_b16(self, a: Self::B, n: u32) -> Self::B;
     /// Shifts every 16-bit half of a lane to the right, filling with zeros.
     fn shr_b16(self, a: Self::B, n: u32) -> Self::B;
-
-    /// Keeps work apart that a compiler would mix, until all of it is unfinished and no register is
-    /// left.
-    #[inline(always)]
-    fn apart(self) {}
 
     // Exact integer products.
     /// acc + the sum over the N vectors of w[i] (unsigned bytes) times the four signed bytes of

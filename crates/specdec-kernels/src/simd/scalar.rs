@@ -124,7 +124,6 @@ impl Simd for Scalar {
     #[inline(always)] fn shr_i32(self, a: I, n: u32) -> I { map(a, |x| x >> n) }
     #[inline(always)] fn sum_i32(self, a: I) -> i32 { tree(a, i32::wrapping_add) }
     #[inline(always)] fn store_i32(self, v: I, to: &mut I) { *to = v; }
-    #[inline(always)] fn pair(self, a: I, b: I) -> I { zip(a, b, |a, b| halves([a as i16, b as i16])) }
     #[inline(always)] fn dot_pairs(self, acc: I, a: I, b: I) -> I { zip(acc, zip(a, b, dot_halves), i32::wrapping_add) }
     #[inline(always)] fn max_lane_i32(self, a: I) -> i32 { tree(a, i32::max) }
 

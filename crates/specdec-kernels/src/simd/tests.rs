@@ -150,8 +150,7 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.and_i32(i, j));
     out.ints(s.shl_i32(i, v.shift));
     out.ints(s.shr_i32(i, v.shift));
-    out.ints(s.pair(i, j));
-    out.ints(s.dot_pairs(i, j, s.pair(j, i)));
+    out.ints(s.dot_pairs(i, j, s.add_i32(i, j)));
     let lowest = s.splat_i32(i32::from_le_bytes([0, 0x80, 0, 0x80]));
     out.ints(s.dot_pairs(i, lowest, lowest));
     out.1.extend([s.sum_i32(i), s.max_lane_i32(i)]);
