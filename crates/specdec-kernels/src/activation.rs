@@ -68,13 +68,15 @@ fn gated(
     );
     let out = out.split(rows);
     let tiles_per_row = cols.div_ceil(TILE);
-    cpu.pool.run(rows * tiles_per_row, &|tile| {
-        let (row, start) = (tile / tiles_per_row, tile % tiles_per_row * TILE);
+    cpu.pool.run(out.tiles() * tiles_per_row, &|tile| {
+        let start = tile % tiles_per_row * TILE;
         let range = start..(start + TILE).min(cols);
-        let (gate, up) = (&gate[row * cols..][range.clone()], &up[row * cols..][range.clone()]);
-        // SAFETY: tiles do not overlap.
-        let out = unsafe { out.run(row, range) };
-        cpu.level.run(Gated { function, gate, up, out });
+        for row in out.of_tile(tile / tiles_per_row) {
+            let (gate, up) = (&gate[row * cols..][range.clone()], &up[row * cols..][range.clone()]);
+            // SAFETY: tiles do not overlap.
+            let out = unsafe { out.run(row, range.clone()) };
+            cpu.level.run(Gated { function, gate, up, out });
+        }
     })
 }
 

@@ -28,11 +28,13 @@ pub fn rms_norm(
     let dim = weight.len();
     assert_eq!(out.cols(), dim, "a norm of {dim} values into rows of {}", out.cols());
     let rows = out.split(select.len());
-    cpu.pool.run(select.len(), &|i| {
-        let x = &x[select[i] as usize * dim..][..dim];
-        // SAFETY: every tile takes its own row.
-        let out = unsafe { rows.row(i) };
-        cpu.level.run(Norm { x, weight, eps, out });
+    cpu.pool.run(rows.tiles(), &|tile| {
+        for i in rows.of_tile(tile) {
+            let x = &x[select[i] as usize * dim..][..dim];
+            // SAFETY: every tile takes its own rows.
+            let out = unsafe { rows.row(i) };
+            cpu.level.run(Norm { x, weight, eps, out });
+        }
     })
 }
 

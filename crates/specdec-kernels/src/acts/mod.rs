@@ -7,6 +7,7 @@
 //! The blocks of all rows of a pass that meet the same weights lie side by side, so that a kernel
 //! finds them all from one address.
 
+mod lines;
 mod quantise;
 
 use std::ops::Range;
@@ -16,6 +17,7 @@ use crate::disjoint::Disjoint;
 use crate::level::Kernel;
 use crate::pool::PoolError;
 use crate::simd::Simd;
+use lines::{Lines, ROWS_OF_A_TILE};
 
 /// Which quantised forms a set of rows keeps beside single precision.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -61,11 +63,11 @@ pub struct Acts {
     max_rows: usize,
     cols: usize,
     values: Vec<f32>,
-    pairs: Vec<Pair>,
-    supers: Vec<Super>,
+    pairs: Lines<Pair>,
+    supers: Lines<Super>,
     pairs_per_row: usize,
     supers_per_row: usize,
-    /// Rows that were written last: block b of row i has place b * filled + i.
+    /// Rows that were written last.
     filled: usize,
 }
 
@@ -78,19 +80,19 @@ impl Acts {
             max_rows,
             cols,
             values: vec![0.0; max_rows * cols],
-            pairs: vec![Pair::default(); max_rows * pairs_per_row],
-            supers: vec![Super::default(); max_rows * supers_per_row],
+            pairs: Lines::new(whole_tiles(max_rows) * pairs_per_row),
+            supers: Lines::new(whole_tiles(max_rows) * supers_per_row),
             pairs_per_row,
             supers_per_row,
             filled: max_rows,
         }
     }
 
-    /// Bytes of memory that a row of `cols` values takes in these forms.
-    pub fn row_bytes(cols: usize, forms: Forms) -> usize {
+    /// Bytes of memory that `max_rows` rows of `cols` values take in these forms.
+    pub fn bytes_for(max_rows: usize, cols: usize, forms: Forms) -> usize {
         let pairs = if forms.int8x32 { cols.div_ceil(64) * size_of::<Pair>() } else { 0 };
         let supers = if forms.int8x256 { cols.div_ceil(256) * size_of::<Super>() } else { 0 };
-        cols * size_of::<f32>() + pairs + supers
+        max_rows * cols * size_of::<f32>() + whole_tiles(max_rows) * (pairs + supers)
     }
 
     /// Bytes of memory that all rows take.
@@ -129,9 +131,11 @@ impl Acts {
     /// As [`crate::Pool::run`].
     pub fn quantise(&mut self, cpu: &Cpu, rows: usize) -> Result<(), PoolError> {
         let split = self.split(rows);
-        cpu.pool.run(rows, &|i| {
-            // SAFETY: every tile takes its own row.
-            cpu.level.run(Quantise(unsafe { split.row(i) }));
+        cpu.pool.run(split.tiles(), &|tile| {
+            for i in split.of_tile(tile) {
+                // SAFETY: every tile takes its own rows.
+                cpu.level.run(Quantise(unsafe { split.row(i) }));
+            }
         })
     }
 
@@ -142,6 +146,7 @@ impl Acts {
         Rows {
             cols: self.cols,
             filled: rows,
+            step: whole_tiles(rows),
             pairs_per_row: self.pairs_per_row,
             supers_per_row: self.supers_per_row,
             values: Disjoint::new(&mut self.values),
@@ -153,14 +158,20 @@ impl Acts {
     /// Row `i` as pairs of blocks of 32; empty without that form.
     #[cfg(test)]
     pub(crate) fn pairs(&self, i: usize) -> Vec<&Pair> {
-        (0..self.pairs_per_row).map(|b| &self.pairs[b * self.filled + i]).collect()
+        (0..self.pairs_per_row).map(|b| &self.pairs[b * whole_tiles(self.filled) + i]).collect()
     }
 
     /// Row `i` as blocks of 256; empty without that form.
     #[cfg(test)]
     pub(crate) fn supers(&self, i: usize) -> Vec<&Super> {
-        (0..self.supers_per_row).map(|b| &self.supers[b * self.filled + i]).collect()
+        (0..self.supers_per_row).map(|b| &self.supers[b * whole_tiles(self.filled) + i]).collect()
     }
+}
+
+/// The places that `rows` rows take in every group of blocks of the same columns: block b of row i
+/// has place b * `whole_tiles(rows)` + i.
+fn whole_tiles(rows: usize) -> usize {
+    rows.next_multiple_of(ROWS_OF_A_TILE)
 }
 
 /// A form of activations that products read.
@@ -203,7 +214,7 @@ macro_rules! beside {
 
             #[inline(always)]
             fn rows<const R: usize>(acts: &Acts, first: usize) -> Beside<'_, $form> {
-                Beside { blocks: &acts.$field[first..], step: acts.filled }
+                Beside { blocks: &acts.$field[first..], step: whole_tiles(acts.filled) }
             }
 
             #[inline(always)]
@@ -221,6 +232,7 @@ beside!(Super, supers);
 pub(crate) struct Rows<'a> {
     cols: usize,
     filled: usize,
+    step: usize,
     pairs_per_row: usize,
     supers_per_row: usize,
     values: Disjoint<'a, f32>,
@@ -229,6 +241,16 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Rows<'_> {
+    /// Tiles of rows that can be written without a line that two of them share.
+    pub(crate) fn tiles(&self) -> usize {
+        self.filled.div_ceil(ROWS_OF_A_TILE)
+    }
+
+    /// The rows of a tile.
+    pub(crate) fn of_tile(&self, tile: usize) -> Range<usize> {
+        tile * ROWS_OF_A_TILE..self.filled.min((tile + 1) * ROWS_OF_A_TILE)
+    }
+
     /// Row `i`.
     ///
     /// # Safety
@@ -280,7 +302,10 @@ mod tests {
         for (int8x32, int8x256) in [(false, false), (true, false), (false, true), (true, true)] {
             let forms = Forms { int8x32, int8x256 };
             for cols in [32, 96, 256, 896] {
-                assert_eq!(Acts::new(3, cols, forms).bytes(), 3 * Acts::row_bytes(cols, forms));
+                for rows in [3, 4] {
+                    let acts = Acts::new(rows, cols, forms);
+                    assert_eq!(acts.bytes(), Acts::bytes_for(rows, cols, forms));
+                }
             }
         }
     }

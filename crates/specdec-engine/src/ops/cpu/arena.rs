@@ -32,12 +32,13 @@ impl CpuSizes {
         let (q, kv) = (config.heads * config.head_dim, config.kv_heads * config.head_dim);
         let branch = if config.post_norms { config.hidden } else { 0 };
         let floats = config.hidden + branch + q + 2 * kv + 2 * config.ffn + 2 * config.head_dim + 1;
-        let acts = [config.hidden, q, config.ffn].map(|cols| Acts::row_bytes(cols, all));
-        let row = floats * size_of::<f32>() + acts.iter().sum::<usize>();
-        let logits = config.vocab * size_of::<f32>() + Acts::row_bytes(config.hidden, all);
-        let hidden = self.captures * config.hidden * size_of::<f32>();
+        let acts = [config.hidden, q, config.ffn].map(|cols| Acts::bytes_for(self.rows, cols, all));
+        let rows = self.rows * floats * size_of::<f32>() + acts.iter().sum::<usize>();
+        let logits = self.logits * config.vocab * size_of::<f32>()
+            + Acts::bytes_for(self.logits, config.hidden, all);
+        let hidden = self.hidden * self.captures * config.hidden * size_of::<f32>();
         let partials = Partials::bytes_for(self.rows, config.heads, config.head_dim);
-        self.rows * row + self.logits * logits + self.hidden * hidden + partials
+        rows + logits + hidden + partials
     }
 
     /// Whether the system gives that much; the arena itself would end the process if not.
