@@ -6,7 +6,7 @@
 //!
 //! A run's product rarely needs more than 16 bits, since the largest of 256 activations is 127 and
 //! the others are smaller. Then its product with a scale of 16 bits is added in one instruction of
-//! two 16-bit products, the upper one of which is nothing. That leaves registers for twelve rows.
+//! two 16-bit products, the upper one of which is nothing. That leaves registers for thirteen rows.
 
 use super::panel::{Dot, ahead};
 use super::unpack::{FiveBits, Nibbles, SixBits, scales_and_offsets};

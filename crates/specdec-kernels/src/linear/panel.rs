@@ -12,8 +12,8 @@ use crate::simd::{Simd, prefetch};
 /// More go in several passes over a panel, of nearly as many rows each: a pass of one row costs as
 /// much as one of three.
 const MOST: usize = 8;
-/// The same with AVX-512. Thirteen and more rows would keep sums in memory: 8 to 14 % slower.
-const MOST_WIDE: usize = 12;
+/// The same with AVX-512. More rows would keep sums in memory: 8 to 14 % slower.
+const MOST_WIDE: usize = 13;
 
 /// Bytes of weights that passes of the same rows share.
 const CACHED_BYTES: usize = 256 << 10;
@@ -77,7 +77,7 @@ fn run<Q: Dot>(level: Level, tiles: &Tiles<'_, Q>) {
             }
         };
     }
-    compiled!(1 2 3 4 5 6 7 8 9 10 11 12);
+    compiled!(1 2 3 4 5 6 7 8 9 10 11 12 13);
 }
 
 /// Some rows against some panels.
