@@ -154,10 +154,13 @@ pub fn attention(
         cpu.level.run(Item { call, pages, run, kv_head: piece.kv_head, blocks });
     }))?;
     let out = out.split(rows);
-    cpu.pool.run(rows, &|row| {
-        let after = plan.runs.partition_point(|run| run.rows.end <= row);
-        // SAFETY: every tile takes its own row.
-        cpu.level.run(Finish { call, run: &plan.runs[after], row, out: unsafe { out.row(row) } });
+    cpu.pool.run(out.tiles(), &|tile| {
+        for row in out.of_tile(tile) {
+            let after = plan.runs.partition_point(|run| run.rows.end <= row);
+            // SAFETY: every tile takes its own rows.
+            let out = unsafe { out.row(row) };
+            cpu.level.run(Finish { call, run: &plan.runs[after], row, out });
+        }
     })
 }
 
