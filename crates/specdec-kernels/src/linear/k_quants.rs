@@ -87,30 +87,12 @@ impl Dot for Q6K {
         let sum = sum_of_runs!(s, R, narrow, j in 16 => {
             ahead(&g.subs[j]);
             run_of_16::<S, R>(s, SixBits(&g.subs[j]), x, j)
-        }, scale_below_zeros(s, g, j), scale_of(s, g, j));
+        }, s.and_i32(s.load_i8(&g.scales[j]), s.splat_i32(0xffff)), s.load_i8(&g.scales[j]));
         for r in 0..R {
             let sum = s.mul(s.to_f32(sum[r]), d);
             acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
         }
     }
-}
-
-/// The scale of run j in 32 bits.
-#[inline(always)]
-fn scale_of<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
-    s.shr_i32(s.shl_i32(two_scales(s, g, j), 16 - 16 * (j as u32 % 2)), 16)
-}
-
-/// The scale of run j in 16 bits with zeros above.
-#[inline(always)]
-fn scale_below_zeros<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
-    s.and_i32(s.shr_i32(two_scales(s, g, j), 16 * (j as u32 % 2)), s.splat_i32(0xffff))
-}
-
-/// The scales of run j and its neighbour side by side, the even one below.
-#[inline(always)]
-fn two_scales<S: Simd>(s: S, g: &q6_k::Group, j: usize) -> S::I {
-    s.load_i8_pairs(&g.scales[j / 2])
 }
 
 /// The products with run j of 32.

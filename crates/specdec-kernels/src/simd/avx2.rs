@@ -101,12 +101,9 @@ impl Simd for Avx2 {
             _mm_storeu_si128(to, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[0]));
             _mm_storeu_si128(to.add(1), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[1]));
         }
-        fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> I {
-            let from: *const __m128i = from.as_ptr().cast();
-            [
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(from)),
-                _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(1))),
-            ]
+        fn load_i8(self, from: &[i8; LANES]) -> I {
+            let bytes = _mm_loadu_si128(from.as_ptr().cast());
+            [_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(bytes))]
         }
         fn store_i8(self, v: I, to: &mut [i8; LANES]) {
             let low = _mm256_set1_epi32(0xff);

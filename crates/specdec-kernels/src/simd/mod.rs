@@ -73,8 +73,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn load_bf16(self, from: &[u16; LANES]) -> Self::F;
     /// Rounds to IEEE half floats, ties to even.
     fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
-    /// Widens signed bytes to 16 bits, two to a lane.
-    fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> Self::I;
+    /// Widens signed bytes.
+    fn load_i8(self, from: &[i8; LANES]) -> Self::I;
     /// Keeps the low byte of every lane.
     fn store_i8(self, v: Self::I, to: &mut [i8; LANES]);
     fn load_bytes(self, from: &[u8; 64]) -> Self::B;

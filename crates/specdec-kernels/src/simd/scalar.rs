@@ -62,12 +62,6 @@ fn dot4(acc: &mut I, w: &[u8; 64], x: i32, weight: impl Fn(u8) -> i32) {
     }
 }
 
-/// Two numbers of 16 bits in one of 32, the first one below.
-#[inline(always)]
-fn halves([low, high]: [i16; 2]) -> i32 {
-    i32::from(low) & 0xffff | i32::from(high) << 16
-}
-
 #[inline(always)]
 fn dot_halves(a: i32, b: i32) -> i32 {
     let (low, high) = (i32::from(a as i16) * i32::from(b as i16), (a >> 16) * (b >> 16));
@@ -86,7 +80,7 @@ impl Simd for Scalar {
     #[inline(always)] fn load_f16(self, from: &[u16; LANES]) -> F { map(*from, |h| f16::from_bits(h).to_f32()) }
     #[inline(always)] fn load_bf16(self, from: &[u16; LANES]) -> F { map(*from, |h| f32::from_bits(u32::from(h) << 16)) }
     #[inline(always)] fn store_f16(self, v: F, to: &mut [u16; LANES]) { *to = map(v, |x| f16::from_f32(x).to_bits()); }
-    #[inline(always)] fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> I { std::array::from_fn(|i| halves(from[i].map(i16::from))) }
+    #[inline(always)] fn load_i8(self, from: &[i8; LANES]) -> I { from.map(i32::from) }
     #[inline(always)] fn store_i8(self, v: I, to: &mut [i8; LANES]) { *to = map(v, |x| x as i8); }
     #[inline(always)] fn load_bytes(self, from: &[u8; 64]) -> [u8; 64] { *from }
 

@@ -177,7 +177,7 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     s.store_f16(s.load(&v.a), &mut halves);
     out.1.extend(halves.map(i32::from));
     let head = &v.bytes[0];
-    out.ints(s.load_i8_pairs(&std::array::from_fn(|i| [head[2 * i] as i8, head[2 * i + 1] as i8])));
+    out.ints(s.load_i8(&std::array::from_fn(|i| head[i] as i8)));
     out.ints(s.words(s.load_bytes(head)));
     let mut low = [0; LANES];
     s.store_i8(ints(s, &v.i), &mut low);
