@@ -101,18 +101,21 @@ impl Job<'_> {
         });
     }
 
-    /// Where results of `row` for the matrix rows of `panel` go, and the bias they get. Matrix rows
-    /// of the padding are left out.
+    /// The matrix rows of `panel`, without those of the padding.
+    #[inline(always)]
+    fn outputs(&self, panel: usize) -> Range<usize> {
+        panel * ROWS..self.matrix.rows().min((panel + 1) * ROWS)
+    }
+
+    /// Where results of `row` for the matrix rows `outputs` go.
     ///
     /// # Safety
     /// A panel belongs to one tile, and a part is held only once.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
-    unsafe fn part(&self, row: usize, panel: usize) -> (&mut [f32], Option<&[f32]>) {
-        let n = self.matrix.rows();
-        let range: Range<usize> = panel * ROWS..n.min((panel + 1) * ROWS);
-        let bias = self.bias.map(|bias| &bias[range.clone()]);
+    unsafe fn part(&self, row: usize, outputs: &Range<usize>) -> &mut [f32] {
+        let first = row * self.matrix.rows();
         // SAFETY: parts of different panels or rows do not overlap.
-        (unsafe { self.out.part(row * n + range.start..row * n + range.end) }, bias)
+        unsafe { self.out.part(first + outputs.start..first + outputs.end) }
     }
 }

@@ -106,9 +106,11 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
             for (g, group) in groups.iter().enumerate() {
                 Q::dot(s, group, &Q::X::blocks::<R>(x, g), &mut acc);
             }
+            let outputs = job.outputs(first + i);
+            let bias = job.bias.map(|bias| load(s, &bias[outputs.clone()]));
             for (row, value) in rows.clone().zip(acc) {
                 // SAFETY: this tile owns its panels, and each row is stored once.
-                let (out, bias) = unsafe { job.part(row, first + i) };
+                let out = unsafe { job.part(row, &outputs) };
                 store(s, value, out, bias, job.store);
             }
         }
@@ -117,9 +119,9 @@ impl<Q: Dot, const R: usize> Kernel for Pass<'_, Q, R> {
 
 /// Stores up to sixteen results: value + bias, then added to what is there.
 #[inline(always)]
-fn store<S: Simd>(s: S, mut value: S::F, out: &mut [f32], bias: Option<&[f32]>, how: Store) {
+fn store<S: Simd>(s: S, mut value: S::F, out: &mut [f32], bias: Option<S::F>, how: Store) {
     if let Some(bias) = bias {
-        value = s.add(value, load(s, bias));
+        value = s.add(value, bias);
     }
     if how == Store::Add {
         value = s.add(load(s, out), value);
