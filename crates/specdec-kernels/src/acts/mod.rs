@@ -146,7 +146,6 @@ impl Acts {
         Rows {
             cols: self.cols,
             filled: rows,
-            step: whole_tiles(rows),
             pairs_per_row: self.pairs_per_row,
             supers_per_row: self.supers_per_row,
             values: Disjoint::new(&mut self.values),
@@ -232,7 +231,6 @@ beside!(Super, supers);
 pub(crate) struct Rows<'a> {
     cols: usize,
     filled: usize,
-    step: usize,
     pairs_per_row: usize,
     supers_per_row: usize,
     values: Disjoint<'a, f32>,

@@ -1,6 +1,6 @@
 //! From single precision to signed bytes.
 
-use super::{Pair, Row, Rows, Super};
+use super::{Pair, Row, Rows, Super, whole_tiles};
 use crate::disjoint::Disjoint;
 use crate::simd::{LANES, Simd};
 
@@ -30,7 +30,7 @@ impl Row<'_> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
     unsafe fn block<'a, T>(&self, of: &'a Disjoint<'_, T>, b: usize) -> &'a mut T {
-        let at = b * self.rows.step + self.i;
+        let at = b * whole_tiles(self.rows.filled) + self.i;
         // SAFETY: blocks do not overlap, and the caller holds this one once.
         let block = unsafe { of.part(at..at + 1) };
         &mut block[0]

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 /// Huge pages are 2 MiB on x86-64 and on most of 64-bit ARM.
 pub(super) const HUGE: usize = 2 << 20;
 /// A cache line.
-pub(super) const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Memory that never moves. Pages take memory when they are first touched.
 pub(super) struct Chunk {

@@ -9,3 +9,4 @@ mod chunk;
 
 pub(crate) use arena::Arena;
 pub(crate) use buffer::{Buffer, Zero};
+pub(crate) use chunk::LINE;
