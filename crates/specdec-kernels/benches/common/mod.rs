@@ -25,15 +25,15 @@ pub(crate) fn median(times: &[f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// Activations with the bell shape of a model's: sums of four numbers between -1 and 1.
+/// Activations that are as many small and few large as a model's, by Laplace's law: of blocks of 256,
+/// 0.5 % have a run of 16 whose quantised sizes sum to more than 800, 1.1 % of those of
+/// Qwen2.5-Coder-1.5B on source code, where runs beyond 1023 take Q6_K's slower path.
 pub(crate) fn fill(values: &mut [f32]) {
     let mut state = 1_u32;
-    let mut uniform = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
     for x in values {
-        *x = uniform() + uniform() + uniform() + uniform();
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (size, sign) = ((state >> 8) as f32 + 1.0, state << 24 & 1 << 31);
+        *x = f32::from_bits((-(size / (1 << 24) as f32).ln()).to_bits() ^ sign);
     }
 }
 

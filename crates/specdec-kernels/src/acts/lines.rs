@@ -8,7 +8,7 @@ use crate::memory::LINE;
 /// each other: with rows of their own, two took longer over the norm of four rows than one alone.
 pub(super) const ROWS_OF_A_TILE: usize = 2;
 
-/// Values that begin with a line, each of them some lines and a half long.
+/// Values that begin with a line, each of them some lines long, or some and a half.
 pub(super) struct Lines<T> {
     all: Vec<T>,
     skip: usize,
@@ -17,11 +17,11 @@ pub(super) struct Lines<T> {
 impl<T: Copy + Default> Lines<T> {
     pub(super) fn new(len: usize) -> Self {
         const {
-            assert!(align_of::<T>() == LINE / 2);
-            assert!(size_of::<T>() % LINE == LINE / 2);
+            assert!(align_of::<T>() == LINE || align_of::<T>() == LINE / 2);
+            assert!(size_of::<T>() % LINE == align_of::<T>() % LINE);
         }
         let all = vec![T::default(); len + 1];
-        // What lies half a line off is right one value further, as a value ends with half a line.
+        // Where values may lie half a line off, each ends with half a line: the next one is right.
         let skip = usize::from(!all.as_ptr().addr().is_multiple_of(LINE));
         Self { all, skip }
     }

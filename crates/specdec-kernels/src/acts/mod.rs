@@ -44,13 +44,14 @@ pub(crate) struct Pair {
 
 /// A block of 256 values.
 #[derive(Copy, Clone, Default)]
-#[repr(C, align(32))]
+#[repr(C, align(64))]
 pub(crate) struct Super {
     pub(crate) words: [[i32; 8]; 8],
     /// Sums of q over runs of 32, two in a word: 16 bits each, the first one lowest.
     pub(crate) sums: [i32; 4],
-    /// -32 * the sum of q over runs of 16: corrects codes that are stored plus 32.
-    pub(crate) less32: [i32; 16],
+    /// 2^15 - 32 * the sum of q over a run of 16, which corrects codes that are stored plus 32, of
+    /// two runs in a word: 16 bits each, the second one lowest.
+    pub(crate) starts: [i32; 8],
     /// The largest sum of |q| over a run of 16: what a product with such a run can come to.
     pub(crate) most16: i32,
     /// The same over a run of 32.

@@ -108,7 +108,10 @@ fn quantise_super<S: Simd>(s: S, values: &[f32], block: &mut Super) {
         q[i] = store(s, x[i], factor, words);
     }
     let (sums, sizes) = sums(s, q);
-    block.less32 = sums.map(|sum| sum.wrapping_mul(-32));
+    for (start, sums) in block.starts.iter_mut().zip(sums.as_chunks().0) {
+        let [b, a] = sums.map(|sum| sum.wrapping_mul(-32).wrapping_add(1 << 15));
+        *start = a & 0xffff | b << 16;
+    }
     block.most16 = sizes.into_iter().fold(0, i32::max);
     block.most32 = runs_of_32(sizes).into_iter().fold(0, i32::max);
     for (word, [a, b]) in block.sums.iter_mut().zip(runs_of_32(sums).as_chunks().0) {
@@ -193,8 +196,10 @@ mod tests {
                 let runs: Vec<i32> = q.chunks(32).map(sum).collect();
                 let sums = found.sums.iter().flat_map(|&w| [i32::from(w as i16), w >> 16]);
                 assert_eq!(sums.collect::<Vec<_>>(), runs);
-                let less: Vec<i32> = q.chunks(16).map(|q| -32 * sum(q)).collect();
-                assert_eq!(found.less32.to_vec(), less);
+                let starts: Vec<u16> =
+                    q.chunks(16).map(|q| ((1 << 15) - 32 * sum(q)) as u16).collect();
+                let halves = found.starts.iter().flat_map(|&w| [(w >> 16) as u16, w as u16]);
+                assert_eq!(halves.collect::<Vec<_>>(), starts);
                 let size = |q: &[i8]| q.iter().map(|&q| i32::from(q).abs()).sum::<i32>();
                 assert_eq!(Some(found.most16), q.chunks(16).map(size).max());
                 assert_eq!(Some(found.most32), q.chunks(32).map(size).max());

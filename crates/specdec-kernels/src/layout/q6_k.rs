@@ -18,7 +18,8 @@ pub(crate) struct Sub {
 #[repr(C, align(32))]
 pub(crate) struct Group {
     pub(crate) d: [u16; ROWS],
-    pub(crate) scales: [[i8; ROWS]; 16],
+    /// Scales of sub-blocks 2i and 2i + 1 side by side.
+    pub(crate) scales: [[[i8; 2]; ROWS]; 8],
     pub(crate) subs: [Sub; 16],
 }
 
@@ -27,14 +28,14 @@ impl Layout for Q6K {
     const BLOCKS: usize = 1;
     const ZERO: Group = Group {
         d: [0; ROWS],
-        scales: [[0; ROWS]; 16],
+        scales: [[[0; 2]; ROWS]; 8],
         subs: [Sub { high: [0; 64], low: [[0; 64]; 2] }; 16],
     };
 
     fn insert(group: &mut Group, _: usize, row: usize, block: &Block) {
         group.d[row] = block.d;
         for j in 0..16 {
-            group.scales[j][row] = block.scales[j];
+            group.scales[j / 2][row][j % 2] = block.scales[j];
             put_nibbles(&mut group.subs[j].low, row, &block.codes[j]);
             put_high::<2>(&mut group.subs[j].high, row, &block.codes[j]);
         }
@@ -46,7 +47,7 @@ impl Layout for Q6K {
             get_nibbles(&sub.low, row, codes);
             get_high::<2>(&sub.high, row, codes);
         }
-        let scales = std::array::from_fn(|j| group.scales[j][row]);
+        let scales = std::array::from_fn(|j| group.scales[j / 2][row][j % 2]);
         Block { d: group.d[row], scales, codes }
     }
 }

@@ -1,47 +1,61 @@
-//! K-quants: super-blocks of 256 with a scale for every 16 or 32. Exact integers all through a
-//! super-block, scales of runs included, and two scales in single precision behind it.
+//! Q4_K and Q5_K: super-blocks of 256 with a scale and an offset for every 32. Exact integers all
+//! through a super-block, scales of runs included, and two scales in single precision behind it.
 //!
-//! The largest sums: 8 runs of 32 products of 31 * 127 times 63 in Q5_K, 16 runs of 16 of 32 * 127
-//! times 128 in Q6_K, 134 million and fit.
-//!
-//! A run's product rarely needs more than 16 bits, since the largest of 256 activations is 127 and
-//! the others are smaller. Then its product with a scale of 16 bits is added in one instruction of
-//! two 16-bit products, the upper one of which is nothing. That leaves registers for thirteen rows.
+//! The largest sum, 8 runs of 32 products of 31 * 127 times 63, is 64 million and fits. A product
+//! with a run rarely needs more than 16 bits, since the largest of 256 activations is 127 and the
+//! others are smaller: it is narrow. Then an instruction of two 16-bit products, the upper one of
+//! which is nothing, multiplies it by its scale and adds it. That leaves registers for thirteen rows.
 
 use super::panel::{Dot, ahead};
-use super::unpack::{FiveBits, Nibbles, SixBits, scales_and_offsets};
+use super::unpack::{FiveBits, Nibbles, scales_and_offsets};
 use crate::acts::Super;
-use crate::format::{Q4K, Q5K, Q6K};
-use crate::layout::{q4_k, q5_k, q6_k};
+use crate::format::{Q4K, Q5K};
+use crate::layout::{q4_k, q5_k};
 use crate::simd::{Operands, Simd};
 
 /// The largest sum of |x| over a run whose product with weights up to `weight` has 16 bits.
-const fn most(weight: i32) -> i32 {
+pub(super) const fn most(weight: i32) -> i32 {
     i16::MAX as i32 / weight
 }
 
-/// The sum over all runs of product times scale, for each of `R` rows. `narrow`: no product needs
-/// more than 16 bits. The scale is then one of 16 bits with zeros above, else a number of 32 bits.
-macro_rules! sum_of_runs {
-    ($s:ident, $rows:ident, $narrow:expr, $run:ident in $runs:literal => $dots:expr, $low:expr, $wide:expr) => {{
-        let mut sum = [$s.splat_i32(0); $rows];
-        if $narrow {
-            for $run in 0..$runs {
-                let (dots, scale) = ($dots, $low);
-                for r in 0..$rows {
-                    sum[r] = $s.dot_pairs(sum[r], dots[r], scale);
-                }
-            }
-        } else {
-            for $run in 0..$runs {
-                let (dots, scale) = ($dots, $wide);
-                for r in 0..$rows {
-                    sum[r] = $s.add_i32(sum[r], $s.mul_i32(dots[r], scale));
-                }
-            }
-        }
-        sum
-    }};
+/// A super-block as runs of 32 weights.
+trait Runs {
+    /// The largest weight.
+    const LARGEST: i32;
+
+    fn head(&self) -> &q4_k::Head;
+    fn run(&self, j: usize) -> impl Operands<8>;
+}
+
+impl Runs for q4_k::Group {
+    const LARGEST: i32 = 15;
+
+    #[inline(always)]
+    fn head(&self) -> &q4_k::Head {
+        &self.head
+    }
+
+    #[inline(always)]
+    fn run(&self, j: usize) -> impl Operands<8> {
+        ahead(&self.codes[j]);
+        Nibbles(&self.codes[j])
+    }
+}
+
+impl Runs for q5_k::Group {
+    const LARGEST: i32 = 31;
+
+    #[inline(always)]
+    fn head(&self) -> &q4_k::Head {
+        &self.head
+    }
+
+    #[inline(always)]
+    fn run(&self, j: usize) -> impl Operands<8> {
+        let sub = &self.subs[j];
+        ahead(sub);
+        FiveBits { low: &sub.low, high: &sub.high }
+    }
 }
 
 impl Dot for Q4K {
@@ -49,13 +63,7 @@ impl Dot for Q4K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q4_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        let head = Head::new(s, &g.head);
-        let narrow = x.iter().all(|x| x.most32 <= const { most(15) });
-        let sum = sum_of_runs!(s, R, narrow, j in 8 => {
-            ahead(&g.codes[j]);
-            run_of_32::<S, R, 8>(s, Nibbles(&g.codes[j]), x, j)
-        }, head.scales[j], head.scales[j]);
-        head.finish(s, &sum, x, acc);
+        dot::<S, _, R, 8>(s, g, x, acc);
     }
 }
 
@@ -64,64 +72,47 @@ impl Dot for Q5K {
 
     #[inline(always)]
     fn dot<S: Simd, const R: usize>(s: S, g: &q5_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        let head = Head::new(s, &g.head);
-        let narrow = x.iter().all(|x| x.most32 <= const { most(31) });
-        let sum = sum_of_runs!(s, R, narrow, j in 8 => {
-            let sub = &g.subs[j];
-            ahead(sub);
-            run_of_32::<S, R, 4>(s, FiveBits { low: &sub.low, high: &sub.high }, x, j)
-        }, head.scales[j], head.scales[j]);
-        head.finish(s, &sum, x, acc);
+        dot::<S, _, R, 4>(s, g, x, acc);
     }
 }
 
-impl Dot for Q6K {
-    type X = Super;
-
-    #[inline(always)]
-    fn dot<S: Simd, const R: usize>(s: S, g: &q6_k::Group, x: &[&Super; R], acc: &mut [S::F; R]) {
-        ahead(&g.d);
-        ahead(&g.scales);
-        let d = s.load_f16(&g.d);
-        let narrow = x.iter().all(|x| x.most16 <= const { most(32) });
-        let sum = sum_of_runs!(s, R, narrow, j in 16 => {
-            ahead(&g.subs[j]);
-            run_of_16::<S, R>(s, SixBits(&g.subs[j]), x, j)
-        }, s.and_i32(s.load_i8(&g.scales[j]), s.splat_i32(0xffff)), s.load_i8(&g.scales[j]));
-        for r in 0..R {
-            let sum = s.mul(s.to_f32(sum[r]), d);
-            acc[r] = s.fma(sum, s.splat(x[r].scale), acc[r]);
+#[inline(always)]
+fn dot<S: Simd, G: Runs, const R: usize, const CHAIN: usize>(
+    s: S,
+    g: &G,
+    x: &[&Super; R],
+    acc: &mut [S::F; R],
+) {
+    let head = Head::new(s, g.head());
+    let mut sum = [s.splat_i32(0); R];
+    if x.iter().all(|x| x.most32 <= const { most(G::LARGEST) }) {
+        for (j, &scale) in head.scales.iter().enumerate() {
+            let dots = products::<S, G, R, CHAIN>(s, g, x, j);
+            for r in 0..R {
+                sum[r] = s.dot_pairs(sum[r], dots[r], scale);
+            }
+        }
+    } else {
+        for (j, &scale) in head.scales.iter().enumerate() {
+            let dots = products::<S, G, R, CHAIN>(s, g, x, j);
+            for r in 0..R {
+                sum[r] = s.add_i32(sum[r], s.mul_i32(dots[r], scale));
+            }
         }
     }
+    head.finish(s, &sum, x, acc);
 }
 
-/// The products with run j of 32.
+/// The products with run j.
 #[inline(always)]
-fn run_of_32<S: Simd, const R: usize, const CHAIN: usize>(
+fn products<S: Simd, G: Runs, const R: usize, const CHAIN: usize>(
     s: S,
-    w: impl Operands<8>,
+    g: &G,
     x: &[&Super; R],
     j: usize,
 ) -> [S::I; R] {
     let mut dots = [s.splat_i32(0); R];
-    s.dots::<8, CHAIN, R>(&mut dots, w, &x.map(|x| &x.words[j]));
-    dots
-}
-
-/// The products with run j of 16 of codes that are stored plus 32.
-#[inline(always)]
-fn run_of_16<S: Simd, const R: usize>(
-    s: S,
-    w: impl Operands<4>,
-    x: &[&Super; R],
-    j: usize,
-) -> [S::I; R] {
-    let mut dots = [s.splat_i32(0); R];
-    for (dot, x) in dots.iter_mut().zip(x) {
-        *dot = s.splat_i32(x.less32[j]);
-    }
-    let words = x.map(|x| &x.words.as_flattened().as_chunks::<4>().0[j]);
-    s.dots::<4, 2, R>(&mut dots, w, &words);
+    s.dots::<8, CHAIN, R>(&mut dots, g.run(j), &x.map(|x| &x.words[j]));
     dots
 }
 

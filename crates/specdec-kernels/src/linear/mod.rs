@@ -9,6 +9,7 @@ mod k_quants;
 mod legacy;
 mod panel;
 mod plan;
+mod q6_k;
 mod unpack;
 
 use std::ops::Range;

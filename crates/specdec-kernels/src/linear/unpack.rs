@@ -26,6 +26,17 @@ pub(super) struct FiveBits<'a> {
 #[derive(Copy, Clone)]
 pub(super) struct SixBits<'a>(pub(super) &'a Sub);
 
+/// The same byte everywhere.
+#[derive(Copy, Clone)]
+pub(super) struct Same(pub(super) u8);
+
+impl<const N: usize> Operands<N> for Same {
+    #[inline(always)]
+    fn operand<S: Simd>(self, s: S, _: usize) -> S::B {
+        s.splat_byte(self.0)
+    }
+}
+
 impl Operands<8> for Bytes<'_> {
     #[inline(always)]
     fn operand<S: Simd>(self, s: S, i: usize) -> S::B {

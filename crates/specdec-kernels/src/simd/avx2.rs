@@ -101,9 +101,12 @@ impl Simd for Avx2 {
             _mm_storeu_si128(to, _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[0]));
             _mm_storeu_si128(to.add(1), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v[1]));
         }
-        fn load_i8(self, from: &[i8; LANES]) -> I {
-            let bytes = _mm_loadu_si128(from.as_ptr().cast());
-            [_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(bytes))]
+        fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> I {
+            let from: *const __m128i = from.as_ptr().cast();
+            [
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(from)),
+                _mm256_cvtepi8_epi16(_mm_loadu_si128(from.add(1))),
+            ]
         }
         fn store_i8(self, v: I, to: &mut [i8; LANES]) {
             let low = _mm256_set1_epi32(0xff);
@@ -178,6 +181,12 @@ impl Simd for Avx2 {
         fn mul_i32(self, a: I, b: I) -> I { both!(_mm256_mullo_epi32(a, b)) }
         fn max_i32(self, a: I, b: I) -> I { both!(_mm256_max_epi32(a, b)) }
         fn and_i32(self, a: I, b: I) -> I { both!(_mm256_and_si256(a, b)) }
+        fn xor_i32(self, a: I, b: I) -> I { both!(_mm256_xor_si256(a, b)) }
+        fn swap_halves(self, a: I) -> I {
+            a.map(|a| {
+                _mm256_shufflehi_epi16::<0b10_11_00_01>(_mm256_shufflelo_epi16::<0b10_11_00_01>(a))
+            })
+        }
         fn shl_i32(self, a: I, n: u32) -> I {
             let n = _mm_cvtsi32_si128(n as i32);
             [_mm256_sll_epi32(a[0], n), _mm256_sll_epi32(a[1], n)]

@@ -116,8 +116,8 @@ impl Simd for Avx512 {
             let halves = _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v);
             _mm256_storeu_si256(to.as_mut_ptr().cast(), halves);
         }
-        fn load_i8(self, from: &[i8; LANES]) -> __m512i {
-            _mm512_cvtepi8_epi32(_mm_loadu_si128(from.as_ptr().cast()))
+        fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> __m512i {
+            _mm512_cvtepi8_epi16(_mm256_loadu_si256(from.as_ptr().cast()))
         }
         fn store_i8(self, v: __m512i, to: &mut [i8; LANES]) {
             _mm_storeu_si128(to.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(v));
@@ -174,6 +174,8 @@ impl Simd for Avx512 {
         fn mul_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_mullo_epi32(a, b) }
         fn max_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_max_epi32(a, b) }
         fn and_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_and_si512(a, b) }
+        fn xor_i32(self, a: __m512i, b: __m512i) -> __m512i { _mm512_xor_si512(a, b) }
+        fn swap_halves(self, a: __m512i) -> __m512i { _mm512_rol_epi32::<16>(a) }
         fn shl_i32(self, a: __m512i, n: u32) -> __m512i {
             _mm512_sll_epi32(a, _mm_cvtsi32_si128(n as i32))
         }

@@ -73,8 +73,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn load_bf16(self, from: &[u16; LANES]) -> Self::F;
     /// Rounds to IEEE half floats, ties to even.
     fn store_f16(self, v: Self::F, to: &mut [u16; LANES]);
-    /// Widens signed bytes.
-    fn load_i8(self, from: &[i8; LANES]) -> Self::I;
+    /// Widens signed bytes to the 16-bit halves of lanes, the first of two to the low one.
+    fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> Self::I;
     /// Keeps the low byte of every lane.
     fn store_i8(self, v: Self::I, to: &mut [i8; LANES]);
     fn load_bytes(self, from: &[u8; 64]) -> Self::B;
@@ -126,6 +126,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn mul_i32(self, a: Self::I, b: Self::I) -> Self::I;
     fn max_i32(self, a: Self::I, b: Self::I) -> Self::I;
     fn and_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    fn xor_i32(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Exchanges the two 16-bit halves of every lane.
+    fn swap_halves(self, a: Self::I) -> Self::I;
     /// Shift to the left by `n` < 32 bits.
     fn shl_i32(self, a: Self::I, n: u32) -> Self::I;
     /// Shift to the right by `n` < 32 bits, filling with the sign.

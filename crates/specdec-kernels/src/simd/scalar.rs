@@ -80,7 +80,7 @@ impl Simd for Scalar {
     #[inline(always)] fn load_f16(self, from: &[u16; LANES]) -> F { map(*from, |h| f16::from_bits(h).to_f32()) }
     #[inline(always)] fn load_bf16(self, from: &[u16; LANES]) -> F { map(*from, |h| f32::from_bits(u32::from(h) << 16)) }
     #[inline(always)] fn store_f16(self, v: F, to: &mut [u16; LANES]) { *to = map(v, |x| f16::from_f32(x).to_bits()); }
-    #[inline(always)] fn load_i8(self, from: &[i8; LANES]) -> I { from.map(i32::from) }
+    #[inline(always)] fn load_i8_pairs(self, from: &[[i8; 2]; LANES]) -> I { from.map(|[a, b]| i32::from(a) & 0xffff | i32::from(b) << 16) }
     #[inline(always)] fn store_i8(self, v: I, to: &mut [i8; LANES]) { *to = map(v, |x| x as i8); }
     #[inline(always)] fn load_bytes(self, from: &[u8; 64]) -> [u8; 64] { *from }
 
@@ -114,6 +114,8 @@ impl Simd for Scalar {
     #[inline(always)] fn mul_i32(self, a: I, b: I) -> I { zip(a, b, i32::wrapping_mul) }
     #[inline(always)] fn max_i32(self, a: I, b: I) -> I { zip(a, b, i32::max) }
     #[inline(always)] fn and_i32(self, a: I, b: I) -> I { zip(a, b, |a, b| a & b) }
+    #[inline(always)] fn xor_i32(self, a: I, b: I) -> I { zip(a, b, |a, b| a ^ b) }
+    #[inline(always)] fn swap_halves(self, a: I) -> I { map(a, |x| x.rotate_left(16)) }
     #[inline(always)] fn shl_i32(self, a: I, n: u32) -> I { map(a, |x| x << n) }
     #[inline(always)] fn shr_i32(self, a: I, n: u32) -> I { map(a, |x| x >> n) }
     #[inline(always)] fn sum_i32(self, a: I) -> i32 { tree(a, i32::wrapping_add) }

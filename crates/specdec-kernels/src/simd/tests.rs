@@ -148,6 +148,8 @@ fn integers<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     out.ints(s.mul_i32(i, j));
     out.ints(s.max_i32(i, j));
     out.ints(s.and_i32(i, j));
+    out.ints(s.xor_i32(i, j));
+    out.ints(s.swap_halves(i));
     out.ints(s.shl_i32(i, v.shift));
     out.ints(s.shr_i32(i, v.shift));
     out.ints(s.dot_pairs(i, j, s.add_i32(i, j)));
@@ -177,7 +179,7 @@ fn conversions<S: Simd>(out: &mut Bits<S>, v: &Vocabulary) {
     s.store_f16(s.load(&v.a), &mut halves);
     out.1.extend(halves.map(i32::from));
     let head = &v.bytes[0];
-    out.ints(s.load_i8(&std::array::from_fn(|i| head[i] as i8)));
+    out.ints(s.load_i8_pairs(&std::array::from_fn(|i| [head[i], head[63 - i]].map(|b| b as i8))));
     out.ints(s.words(s.load_bytes(head)));
     let mut low = [0; LANES];
     s.store_i8(ints(s, &v.i), &mut low);
