@@ -9,11 +9,13 @@ use crate::level::{Kernel, Level};
 use crate::simd::{Simd, prefetch};
 
 /// Most rows that share one unpacking of the weights, which is what their sums leave registers for.
-/// More go in several passes over a panel, of nearly as many rows each: a pass of one row costs as
-/// much as one of three.
+/// More go in several passes over a panel.
 const MOST: usize = 8;
 /// The same with AVX-512. More rows would keep sums in memory: 8 to 14 % slower.
 const MOST_WIDE: usize = 13;
+
+/// Fewest rows of a pass after others, as it costs as much with fewer.
+const FEWEST: usize = 4;
 
 /// Bytes of weights that passes of the same rows share.
 const CACHED_BYTES: usize = 256 << 10;
@@ -52,19 +54,28 @@ pub(super) fn multiply<Q: Dot>(
     groups: &[Q::Group],
     job: &Job<'_>,
 ) {
-    let passes = rows.div_ceil(if level == Level::Avx512 { MOST_WIDE } else { MOST });
+    let most = if level == Level::Avx512 { MOST_WIDE } else { MOST };
     let per_panel = groups.len() / panels.len();
     // With several passes, the rows meet so many panels as stay in the second cache; of fewer, the
     // first pass would be over before memory is in its stride.
     let cached = (CACHED_BYTES / (per_panel * size_of::<Q::Group>())).max(1);
-    let span = if passes == 1 { panels.len() } else { cached };
+    let span = if rows <= most { panels.len() } else { cached };
     for (i, groups) in groups.chunks(span * per_panel).enumerate() {
         let first = panels.start + i * span;
-        for pass in 0..passes {
-            let rows = rows * pass / passes..rows * (pass + 1) / passes;
-            run::<Q>(level, &Tiles { acts, rows, first, per_panel, groups, job });
+        let mut done = 0;
+        while done < rows {
+            let next = done + of_pass(rows - done, most);
+            run::<Q>(level, &Tiles { acts, rows: done..next, first, per_panel, groups, job });
+            done = next;
         }
     }
+}
+
+/// Rows of the next pass where `rows` are left. As many as can be, as the first pass waits for
+/// memory: 14 to 16 rows are 4 to 7 % faster than in equal halves where two Zen 5 cores read
+/// 47 GB/s, and the same where they read 83.
+fn of_pass(rows: usize, most: usize) -> usize {
+    if rows <= most { rows } else { most.min(rows - FEWEST) }
 }
 
 /// One pass, compiled for its number of rows.
