@@ -3,18 +3,7 @@
 use std::ops::Range;
 
 use super::Span;
-use crate::kv::{Element, MAX_HEAD_DIM, PAGE, Pages, TILE};
-
-/// Keys and values that are scattered over the store, put together.
-pub(super) struct Scratch<E> {
-    keys: [E; PAGE * MAX_HEAD_DIM],
-    values: [E; PAGE * MAX_HEAD_DIM],
-}
-
-impl<E: Element> Scratch<E> {
-    pub(super) const EMPTY: Self =
-        Self { keys: [E::ZERO; PAGE * MAX_HEAD_DIM], values: [E::ZERO; PAGE * MAX_HEAD_DIM] };
-}
+use crate::kv::{Element, PAGE, Pages, TILE};
 
 /// Keys and values of the positions `seen` of a block.
 pub(super) struct Block<'a, E> {
@@ -29,8 +18,8 @@ pub(super) struct Block<'a, E> {
 }
 
 impl<'a, E: Element> Block<'a, E> {
-    /// Block `index` of a span, of which it sees something. `scratch` may be `None` for a span
-    /// without `extra`.
+    /// Block `index` of a span, of which it sees something. Keys and values that are scattered
+    /// over the store are put together in `room`, which is made large enough.
     #[inline(always)]
     pub(super) fn new(
         pages: &'a Pages<E>,
@@ -38,7 +27,7 @@ impl<'a, E: Element> Block<'a, E> {
         kv_head: usize,
         span: &Span<'_>,
         index: usize,
-        scratch: Option<&'a mut Scratch<E>>,
+        room: &'a mut Vec<E>,
     ) -> Self {
         let first = index * PAGE;
         let inside = |position: usize| position.clamp(first, first + PAGE) - first;
@@ -55,11 +44,9 @@ impl<'a, E: Element> Block<'a, E> {
             }
             block.values[0] = &values[block.seen.start * d..linear * d];
         }
-        if let Some(scratch) = scratch
-            && linear < block.seen.end
-        {
+        if linear < block.seen.end {
             let slots = &span.extra[first + linear - span.linear as usize..];
-            block.put_together(pages, (layer, kv_head), linear, slots, scratch);
+            block.put_together(pages, (layer, kv_head), linear, slots, room);
         }
         block.fill_up();
         block
@@ -97,10 +84,13 @@ impl<'a, E: Element> Block<'a, E> {
         (layer, kv_head): (usize, usize),
         linear: usize,
         slots: &[u32],
-        scratch: &'a mut Scratch<E>,
+        room: &'a mut Vec<E>,
     ) {
-        let (shape, tile) = (pages.shape, TILE * pages.shape.head_dim);
-        let (d, keys) = (shape.head_dim, &mut scratch.keys[..shape.block()]);
+        let (shape, d, tile) = (pages.shape, pages.shape.head_dim, TILE * pages.shape.head_dim);
+        if room.len() < 2 * shape.block() {
+            room.resize(2 * shape.block(), E::ZERO);
+        }
+        let (keys, values) = room.split_at_mut(shape.block());
         let mixed = linear / TILE;
         if !linear.is_multiple_of(TILE) && !self.keys[mixed].is_empty() {
             keys[mixed * tile..][..tile].copy_from_slice(self.keys[mixed]);
@@ -110,14 +100,14 @@ impl<'a, E: Element> Block<'a, E> {
             let (page_keys, page_values) = pages.block(layer, from.page, kv_head);
             shape.copy_key(page_keys, from.offset, keys, offset);
             let value = &page_values[shape.value(from.offset)..][..d];
-            scratch.values[shape.value(offset)..][..d].copy_from_slice(value);
+            values[shape.value(offset)..][..d].copy_from_slice(value);
         }
-        let keys: &'a [E] = keys;
+        let (keys, values): (&'a [E], &'a [E]) = (keys, values);
         let tiles = keys.chunks_exact(tile).enumerate().skip(mixed);
         for (t, keys) in tiles.take_while(|(t, _)| t * TILE < self.seen.end) {
             self.keys[t] = keys;
         }
-        self.values[1] = &scratch.values[linear * d..self.seen.end * d];
+        self.values[1] = &values[linear * d..self.seen.end * d];
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::block::{Block, Scratch};
+use super::block::Block;
 use super::merge::{HEADER, Vector, merge, softmax};
 use super::plan::Run;
 use super::scores::scores;
@@ -46,51 +46,45 @@ impl<E: Element> Kernel for Item<'_, E> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let mut scratch = None;
+        let mut room = E::room().take();
         let shares = [[[0.0; LANES]; HEADER + MAX_HEAD_DIM / LANES]; WIDE];
         let mut hand = Hand { weights: [[0.0; PAGE]; WIDE], shares };
         for index in self.blocks.clone() {
             let mut row = self.run.rows.start;
             while row < self.run.rows.end {
-                let span = &self.call.spans[row];
-                if !span.sees(index) {
+                let mut longest = &self.call.spans[row];
+                if !longest.sees(index) {
                     row += 1;
                     continue;
                 }
-                let mut end = row + 1;
-                while end < self.run.rows.end && span.shares(&self.call.spans[end], index) {
-                    end += 1;
+                let first = row;
+                row += 1;
+                while row < self.run.rows.end && longest.shares(&self.call.spans[row], index) {
+                    let span = &self.call.spans[row];
+                    longest = if span.end() > longest.end() { span } else { longest };
+                    row += 1;
                 }
-                if span.scattered(index) {
-                    scratch = scratch.or(Some(Scratch::EMPTY));
-                }
-                self.rows(s, index, row..end, scratch.as_mut(), &mut hand);
-                row = end;
+                self.rows(s, index, first..row, longest, &mut room, &mut hand);
             }
         }
+        E::room().set(room);
     }
 }
 
 impl<E: Element> Item<'_, E> {
-    /// Rows that find the keys and values of a block in one place.
+    /// Rows that find the keys and values of a block in one place, `longest` most of them.
     #[inline(always)]
     fn rows<S: Simd>(
         &self,
         s: S,
         index: usize,
         rows: Range<usize>,
-        scratch: Option<&mut Scratch<E>>,
+        longest: &Span<'_>,
+        room: &mut Vec<E>,
         hand: &mut Hand,
     ) {
         let (layer, head, group) = (self.call.layer, self.kv_head, self.call.group);
-        let spans = &self.call.spans[rows.clone()];
-        let mut longest = &spans[0];
-        for span in spans {
-            if span.end() > longest.end() {
-                longest = span;
-            }
-        }
-        let block = Block::new(self.pages, layer, head, longest, index, scratch);
+        let block = Block::new(self.pages, layer, head, longest, index, room);
         let own = if index == self.blocks.start { block.page_values() } else { &[] };
         let mut ahead = [own, self.next(longest, index)];
         let most = if S::WIDE { WIDE } else { NARROW };

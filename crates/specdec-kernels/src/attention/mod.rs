@@ -55,16 +55,22 @@ impl Span<'_> {
         self.first() <= index && index * PAGE < self.end()
     }
 
-    /// Does some of what is seen of a block lie outside its page?
-    fn scattered(&self, index: usize) -> bool {
-        (self.linear as usize) < self.end().min((index + 1) * PAGE)
+    /// The slots of block `index` that lie outside its page.
+    fn scattered(&self, index: usize) -> &[u32] {
+        let at = |position: usize| position.min(self.end()).saturating_sub(self.linear as usize);
+        &self.extra[at(index * PAGE)..at((index + 1) * PAGE)]
     }
 
-    /// Does another span see block `index` from the same start in the same page?
+    /// Does another span on the same pages see block `index` from the same start and find it in
+    /// the same places, as far as both see?
     fn shares(&self, other: &Span<'_>, index: usize) -> bool {
         let start = |span: &Span<'_>| (span.from as usize).max(index * PAGE);
-        let whole = |span: &Span<'_>| span.sees(index) && !span.scattered(index);
-        whole(self) && whole(other) && start(self) == start(other)
+        let (ours, theirs) = (self.scattered(index), other.scattered(index));
+        let both = ours.len().min(theirs.len());
+        other.sees(index)
+            && start(self) == start(other)
+            && (self.linear == other.linear || ours.is_empty() && theirs.is_empty())
+            && ours[..both] == theirs[..both]
     }
 
     fn check(&self, shape: Shape) {

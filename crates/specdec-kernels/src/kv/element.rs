@@ -1,5 +1,8 @@
 //! Types of the numbers in a store.
 
+use std::cell::Cell;
+use std::thread::LocalKey;
+
 use crate::memory::Zero;
 use crate::simd::{LANES, Simd};
 
@@ -14,6 +17,20 @@ pub(crate) trait Element: Zero + Send + Sync + 'static {
     fn store<S: Simd>(s: S, v: S::F, to: &mut [Self; LANES]);
 
     fn push_bytes(self, bytes: &mut Vec<u8>);
+
+    /// Room of each thread for numbers that are scattered over a store and put together.
+    fn room() -> &'static LocalKey<Cell<Vec<Self>>>;
+}
+
+macro_rules! room {
+    ($number:ty) => {
+        fn room() -> &'static LocalKey<Cell<Vec<$number>>> {
+            thread_local! {
+                static ROOM: Cell<Vec<$number>> = const { Cell::new(Vec::new()) };
+            }
+            &ROOM
+        }
+    };
 }
 
 /// The bits of an IEEE half float.
@@ -33,6 +50,8 @@ impl Element for u16 {
     fn push_bytes(self, bytes: &mut Vec<u8>) {
         bytes.extend(self.to_ne_bytes());
     }
+
+    room!(u16);
 }
 
 impl Element for f32 {
@@ -51,4 +70,6 @@ impl Element for f32 {
     fn push_bytes(self, bytes: &mut Vec<u8>) {
         bytes.extend(self.to_ne_bytes());
     }
+
+    room!(f32);
 }
