@@ -39,6 +39,18 @@ struct Hand {
     shares: [Share; WIDE],
 }
 
+/// What will be read soon, asked for beside keys and values: the machine's own look-ahead ends at
+/// every tile.
+#[derive(Clone, Copy)]
+struct Ahead<'a, E> {
+    keys: [&'a [E]; 2],
+    values: &'a [E],
+}
+
+impl<E> Ahead<'_, E> {
+    const NOTHING: Self = Ahead { keys: [&[]; 2], values: &[] };
+}
+
 type Share = [Vector; HEADER + MAX_HEAD_DIM / LANES];
 
 impl<E: Element> Kernel for Item<'_, E> {
@@ -86,7 +98,8 @@ impl<E: Element> Item<'_, E> {
         let (layer, head, group) = (self.call.layer, self.kv_head, self.call.group);
         let block = Block::new(self.pages, layer, head, longest, index, room);
         let own = if index == self.blocks.start { block.page_values() } else { &[] };
-        let mut ahead = [own, self.next(longest, index)];
+        let [keys, values] = self.next(longest, index);
+        let mut ahead = Ahead { keys: [own, keys], values };
         let most = if S::WIDE { WIDE } else { NARROW };
         let (mut at, all) = (0, rows.len() * group);
         while at < all {
@@ -107,17 +120,17 @@ impl<E: Element> Item<'_, E> {
                 _ => self.tile::<S, 1>(s, index, &block, ahead, &queries, hand),
             }
             at += count;
-            ahead = [&[], &[]];
+            ahead = Ahead::NOTHING;
         }
     }
 
     /// Keys and values of the block behind, if this item goes on with it.
-    fn next(&self, span: &Span<'_>, index: usize) -> &[E] {
+    fn next(&self, span: &Span<'_>, index: usize) -> [&[E]; 2] {
         let index = index + 1;
         if !self.blocks.contains(&index) || (span.linear as usize) <= index * PAGE {
-            return &[];
+            return [&[]; 2];
         }
-        self.pages.both(self.call.layer, span.pages[index] as usize, self.kv_head)
+        self.pages.block(self.call.layer, span.pages[index] as usize, self.kv_head).into()
     }
 
     /// The first M queries over one block.
@@ -127,7 +140,7 @@ impl<E: Element> Item<'_, E> {
         s: S,
         index: usize,
         block: &Block<'_, E>,
-        ahead: [&[E]; 2],
+        ahead: Ahead<'_, E>,
         queries: &[Query; WIDE],
         hand: &mut Hand,
     ) {
@@ -143,14 +156,14 @@ impl<E: Element> Item<'_, E> {
             return;
         };
         let tiles = start / TILE..block.seen.end.div_ceil(TILE);
-        scores(s, &q, &block.keys, tiles, ahead, self.call.scale, weights);
+        scores(s, &q, &block.keys, tiles, ahead.keys, self.call.scale, weights);
         let size = self.call.share();
         for ((scores, query), share) in weights.iter_mut().zip(queries).zip(shares.iter_mut()) {
             scores[..start].fill(f32::NEG_INFINITY);
             scores[query.end..].fill(f32::NEG_INFINITY);
             softmax(s, scores, &mut share[..size]);
         }
-        self.values(s, block, queries, weights, shares);
+        self.values(s, block, ahead.values, queries, weights, shares);
         self.keep(s, index, queries, shares);
     }
 
@@ -160,6 +173,7 @@ impl<E: Element> Item<'_, E> {
         &self,
         s: S,
         block: &Block<'_, E>,
+        mut ahead: &[E],
         queries: &[Query; WIDE],
         weights: &[[f32; PAGE]; M],
         shares: &mut [Share; M],
@@ -171,12 +185,13 @@ impl<E: Element> Item<'_, E> {
         }
         let mut sums = shares.each_mut().map(|share| &mut share[vectors.clone()]);
         for (first, values) in block.values(block.seen.start..common) {
-            weigh(s, values, weights, first, &mut sums);
+            weigh(s, values, ahead, weights, first, &mut sums);
+            ahead = &[];
         }
         for (m, sums) in sums.into_iter().enumerate() {
             for (first, values) in block.values(common..queries[m].end) {
                 if !values.is_empty() {
-                    weigh(s, values, &[weights[m]], first, &mut [&mut *sums]);
+                    weigh(s, values, &[], &[weights[m]], first, &mut [&mut *sums]);
                 }
             }
         }

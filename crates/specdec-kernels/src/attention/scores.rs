@@ -9,7 +9,7 @@ use crate::simd::{LANES, Simd, prefetch};
 /// of the head. Lanes of other tiles may be written too.
 ///
 /// A tile holds number i of its 16 keys as vector i; a query its numbers in runs of 16. What is
-/// `ahead` will be read soon: the machine's own look-ahead ends at every tile.
+/// `ahead` will be read soon.
 #[inline(always)]
 pub(super) fn scores<S: Simd, E: Element, const M: usize>(
     s: S,
@@ -27,6 +27,15 @@ pub(super) fn scores<S: Simd, E: Element, const M: usize>(
     } else {
         chains::<S, E, M, 2>(s, q, keys, 0, ahead, scale, out);
         chains::<S, E, M, 2>(s, q, keys, 2, [&[], &[]], scale, out);
+    }
+}
+
+/// Asks for part i of some numbers, of `step` each.
+#[inline(always)]
+pub(super) fn ask<E>(ahead: &[E], i: usize, step: usize) {
+    let next = ahead.as_ptr().wrapping_add(i * step);
+    for line in (0..step * size_of::<E>()).step_by(64) {
+        prefetch(next.wrapping_byte_add(line).cast::<u8>());
     }
 }
 
@@ -52,10 +61,7 @@ fn chains<S: Simd, E: Element, const M: usize, const T: usize>(
     for c in 0..chunks {
         for i in 0..LANES {
             for (ahead, step) in ahead.iter().zip(steps) {
-                let next = ahead.as_ptr().wrapping_add((c * LANES + i) * step);
-                for line in (0..step * size_of::<E>()).step_by(64) {
-                    prefetch(next.wrapping_byte_add(line).cast::<u8>());
-                }
+                ask(ahead, c * LANES + i, step);
             }
             for t in 0..T {
                 let k = E::load(s, &tiles[t][c][i]);

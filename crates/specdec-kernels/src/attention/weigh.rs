@@ -1,14 +1,16 @@
 //! Values times weights, added key by key.
 
+use super::scores::ask;
 use crate::kv::{Element, PAGE};
 use crate::simd::{LANES, Simd};
 
 /// sums[m] += the values times their weights: `values` lie one after the other, the first one's
-/// weight is `weights[m][first]`.
+/// weight is `weights[m][first]`. What is `ahead` will be read soon.
 #[inline(always)]
 pub(super) fn weigh<S: Simd, E: Element, const M: usize>(
     s: S,
     values: &[E],
+    ahead: &[E],
     weights: &[[f32; PAGE]; M],
     first: usize,
     sums: &mut [&mut [[f32; LANES]]; M],
@@ -19,22 +21,22 @@ pub(super) fn weigh<S: Simd, E: Element, const M: usize>(
     // As many running sums as the registers hold.
     if S::WIDE && M <= 3 {
         while at + 8 <= vectors {
-            columns::<S, E, M, 8>(s, values, weights, first, sums, at);
+            columns::<S, E, M, 8>(s, values, ahead, weights, first, sums, at);
             at += 8;
         }
     }
     if S::WIDE || M == 1 {
         while at + 4 <= vectors {
-            columns::<S, E, M, 4>(s, values, weights, first, sums, at);
+            columns::<S, E, M, 4>(s, values, ahead, weights, first, sums, at);
             at += 4;
         }
     }
     while at + 2 <= vectors {
-        columns::<S, E, M, 2>(s, values, weights, first, sums, at);
+        columns::<S, E, M, 2>(s, values, ahead, weights, first, sums, at);
         at += 2;
     }
     if at < vectors {
-        columns::<S, E, M, 1>(s, values, weights, first, sums, at);
+        columns::<S, E, M, 1>(s, values, ahead, weights, first, sums, at);
     }
 }
 
@@ -43,6 +45,7 @@ pub(super) fn weigh<S: Simd, E: Element, const M: usize>(
 fn columns<S: Simd, E: Element, const M: usize, const C: usize>(
     s: S,
     values: &[[E; LANES]],
+    ahead: &[E],
     weights: &[[f32; PAGE]; M],
     first: usize,
     sums: &mut [&mut [[f32; LANES]]; M],
@@ -56,7 +59,10 @@ fn columns<S: Simd, E: Element, const M: usize, const C: usize>(
         }
     }
     let keys = (values.len() / vectors).min(PAGE - first);
+    let ahead = &ahead[ahead.len() * at / vectors..ahead.len() * (at + C) / vectors];
+    let step = ahead.len().checked_div(keys).unwrap_or_default();
     for key in 0..keys {
+        ask(ahead, key, step);
         let value: &[[E; LANES]] = &values[key * vectors + at..][..C];
         for c in 0..C {
             let v = E::load(s, &value[c]);
