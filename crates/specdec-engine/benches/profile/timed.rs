@@ -177,7 +177,6 @@ impl Ops for Timed {
 
     fn gate_up(&mut self, layer: usize, step: &Step<'_>) -> Result<(), EngineError> {
         let rows = step.batch.len();
-        let begin = Instant::now();
         let twin = |twins: &mut Twins, ops: &CpuOps| twins.activation(ops.cpu(), rows);
         self.split(Phase::Linear, Phase::Activation, |ops| ops.gate_up(layer, step), twin)?;
         let between = Instant::now();
@@ -185,7 +184,8 @@ impl Ops for Timed {
         let norm = between.elapsed();
         let mut times = self.times.lock().expect("no panic");
         times.twins += norm;
-        let norm = norm.min(begin.elapsed());
+        // The twin alone may be interrupted for longer than products have taken.
+        let norm = norm.min(times.phases[Phase::Linear as usize]);
         times.add(Phase::Norm, norm);
         times.phases[Phase::Linear as usize] -= norm;
         Ok(())
