@@ -5,7 +5,10 @@ use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
 use crate::level::Kernel;
 use crate::pool::PoolError;
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, Simd, prefetch};
+
+/// How far ahead values are asked for, in vectors.
+const AHEAD: usize = 32;
 
 /// `out[i] = x / sqrt(mean(x^2) + eps) * weight` for x = row `select[i]` of `x` (rows of
 /// `weight.len()` values), then brings out's quantised forms up to date.
@@ -78,8 +81,10 @@ impl Kernel for Norm<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
+        // The sum waits for its own additions, so it is what may wait for the values as well.
+        let factor = factor(s, self.x, self.eps);
         self.out.values.copy_from_slice(self.x);
-        normalise(s, self.out.values, self.weight, self.eps);
+        scale(s, self.out.values, self.weight, factor);
         self.out.quantise(s);
     }
 }
@@ -96,15 +101,23 @@ impl Kernel for NormHeads<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for head in self.x.chunks_exact_mut(self.weight.len()) {
-            normalise(s, head, self.weight, self.eps);
+            let factor = factor(s, head, self.eps);
+            scale(s, head, self.weight, factor);
         }
     }
 }
 
+/// 1 / sqrt(mean(x^2) + eps).
 #[inline(always)]
-fn normalise<S: Simd>(s: S, x: &mut [f32], weight: &[f32], eps: f32) {
+fn factor<S: Simd>(s: S, x: &[f32], eps: f32) -> f32 {
     let mean = sum_of_squares(s, x) / x.len() as f32;
-    let factor = s.splat(1.0 / (mean + eps).sqrt());
+    1.0 / (mean + eps).sqrt()
+}
+
+/// x times the factor times the weight.
+#[inline(always)]
+fn scale<S: Simd>(s: S, x: &mut [f32], weight: &[f32], factor: f32) {
+    let factor = s.splat(factor);
     let (blocks, tail) = x.as_chunks_mut::<LANES>();
     let (weights, weight_tail) = weight.as_chunks::<LANES>();
     for (x, w) in blocks.iter_mut().zip(weights) {
@@ -119,6 +132,7 @@ fn sum_of_squares<S: Simd>(s: S, x: &[f32]) -> f32 {
     let (blocks, tail) = x.as_chunks::<LANES>();
     let mut sum = s.zero();
     for x in blocks {
+        prefetch(x.as_ptr().wrapping_add(AHEAD * LANES));
         let x = s.load(x);
         sum = s.fma(x, x, sum);
     }
