@@ -86,6 +86,33 @@ fn tree(cpu: &Cpu, text: &Text, len: usize) -> Rows {
     together(cpu, text, &kv, &q, &spans, 2)
 }
 
+/// The last rows as a path of a tree, each beside the one before it, so that they share what is put
+/// together; but before the last one stands another in its place.
+fn path(cpu: &Cpu, text: &Text, len: usize) -> Rows {
+    let mut kv = text.model.store(cpu);
+    let first = len.saturating_sub(LAST);
+    let prompt: Vec<u32> = (0..first as u32).collect();
+    text.put(cpu, &mut kv, &prompt, &prompt);
+    let other = Text::new(text.model, len, 77);
+    let last = len - 1 - first;
+    let slots: Vec<u32> = (0..LAST as u32).map(|i| 500 - i * 23 % 64 - i % 3 * 64).collect();
+    let (mut q, mut paths) = (Vec::new(), Vec::new());
+    for i in 0..=last {
+        let p = (first + i) as u32;
+        if i == last {
+            q.extend(other.put(cpu, &mut kv, &[p], &[350]));
+            paths.push([&slots[..i], &[350]].concat());
+        }
+        q.extend(text.put(cpu, &mut kv, &[p], &slots[i..=i]));
+        paths.push(slots[..=i].to_vec());
+    }
+    let span = |extra| Span { pages: &[0, 1, 2], linear: first as u32, extra, from: 0 };
+    let spans: Vec<Span<'_>> = paths.iter().map(|path| span(path)).collect();
+    let mut rows = together(cpu, text, &kv, &q, &spans, 1);
+    rows.remove(last);
+    rows
+}
+
 #[test]
 fn a_row_has_the_same_bits_alone_in_a_chunk_and_in_a_tree() {
     let cpus = cpus();
@@ -94,7 +121,9 @@ fn a_row_has_the_same_bits_alone_in_a_chunk_and_in_a_tree() {
             let text = Text::new(model, len, len as u64);
             let expected = plain(&cpus[0], &text, len);
             for cpu in &cpus {
-                for (name, way) in [("plain", plain as Way), ("chunk", chunk), ("tree", tree)] {
+                let ways =
+                    [("plain", plain as Way), ("chunk", chunk), ("tree", tree), ("path", path)];
+                for (name, way) in ways {
                     let same = way(cpu, &text, len) == expected;
                     assert!(same, "{name} {model:?} {len} {} {}", cpu.level, cpu.pool.threads());
                 }
