@@ -11,11 +11,10 @@ use std::env;
 
 use common::{cpu, fill, median, timed};
 use specdec_kernels::{
-    Acts, Cpu, Forms, KvStore, KvType, Partials, Rope, RopeKind, Span, attention, rope_append,
+    Acts, Cpu, Forms, KvStore, KvType, PAGE, Partials, Rope, RopeKind, Span, attention, rope_append,
 };
 
 const LAYERS: usize = 28;
-const PAGE: usize = 64;
 const ROWS: [usize; 6] = [1, 2, 4, 8, 12, 16];
 const CONTEXTS: [usize; 3] = [256, 1024, 4096];
 

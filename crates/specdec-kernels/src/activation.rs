@@ -5,7 +5,7 @@ use crate::cpu::Cpu;
 use crate::level::Kernel;
 use crate::math::sigmoid_mul;
 use crate::pool::PoolError;
-use crate::simd::{LANES, Simd, prefetch};
+use crate::simd::{LANES, Simd, prefetch_row};
 
 /// out = silu(gate) * up, row by row, then out's quantised forms are brought up to date
 /// (Shazeer 2020, arXiv 2002.05202). `gate` and `up` are `rows` rows of `out.cols()` values.
@@ -50,11 +50,6 @@ enum Gate {
 
 /// Values of a tile: whole blocks of the largest quantised form, about two microseconds of work.
 const TILE: usize = 2048;
-
-/// How far ahead gates and values are asked for, in vectors. Half of them were written by the other
-/// core, and the machine's own look-ahead begins anew with every tile: 16 rows of 8,960 take 53 us
-/// without this and 42 with it on two Zen 5 cores, 512 rows 2.4 and 1.8 ms.
-const AHEAD: usize = 32;
 
 fn gated(
     cpu: &Cpu,
@@ -101,8 +96,8 @@ impl Kernel for Gated<'_> {
         let (ups, up_tail) = self.up.as_chunks::<LANES>();
         let (outs, out_tail) = self.out.values.as_chunks_mut::<LANES>();
         for ((gate, up), out) in gates.iter().zip(ups).zip(outs) {
-            prefetch(gate.as_ptr().wrapping_add(AHEAD * LANES));
-            prefetch(up.as_ptr().wrapping_add(AHEAD * LANES));
+            prefetch_row(gate);
+            prefetch_row(up);
             s.store(self.function.apply(s, s.load(gate), s.load(up)), out);
         }
         let last = self.function.apply(s, s.load_tail(gate_tail), s.load_tail(up_tail));

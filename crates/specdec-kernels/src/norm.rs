@@ -5,10 +5,7 @@ use crate::cpu::Cpu;
 use crate::disjoint::Disjoint;
 use crate::level::Kernel;
 use crate::pool::PoolError;
-use crate::simd::{LANES, Simd, prefetch};
-
-/// How far ahead values are asked for, in vectors.
-const AHEAD: usize = 32;
+use crate::simd::{LANES, Simd, prefetch_row};
 
 /// `out[i] = x / sqrt(mean(x^2) + eps) * weight` for x = row `select[i]` of `x` (rows of
 /// `weight.len()` values), then brings out's quantised forms up to date.
@@ -132,7 +129,7 @@ fn sum_of_squares<S: Simd>(s: S, x: &[f32]) -> f32 {
     let (blocks, tail) = x.as_chunks::<LANES>();
     let mut sum = s.zero();
     for x in blocks {
-        prefetch(x.as_ptr().wrapping_add(AHEAD * LANES));
+        prefetch_row(x);
         let x = s.load(x);
         sum = s.fma(x, x, sum);
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::kv::{Element, PAGE, TILE};
-use crate::simd::{LANES, Simd, prefetch};
+use crate::simd::{LANES, Simd, prefetch_bytes};
 
 /// scale * q[m] * key for the keys of some tiles: one lane for each key, one chain over the numbers
 /// of the head. Lanes of other tiles may be written too.
@@ -33,10 +33,7 @@ pub(super) fn scores<S: Simd, E: Element, const M: usize>(
 /// Asks for part i of some numbers, of `step` each.
 #[inline(always)]
 pub(super) fn ask<E>(ahead: &[E], i: usize, step: usize) {
-    let next = ahead.as_ptr().wrapping_add(i * step);
-    for line in (0..step * size_of::<E>()).step_by(64) {
-        prefetch(next.wrapping_byte_add(line).cast::<u8>());
-    }
+    prefetch_bytes(ahead.as_ptr().wrapping_add(i * step).cast(), step * size_of::<E>());
 }
 
 /// The same for the tiles `first..first + T`, so that many chains are on their way at a time.

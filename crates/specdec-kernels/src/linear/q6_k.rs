@@ -39,7 +39,7 @@ impl Dot for Q6K {
 /// The sum over the runs of product times scale.
 #[inline(always)]
 fn narrow<S: Simd, const R: usize>(s: S, g: &Group, x: &[&Super; R]) -> [S::I; R] {
-    let highest = s.splat_i32(i32::from_ne_bytes([0, 0x80, 0, 0x80]));
+    let highest = s.splat_i32(0x8000_8000_u32 as i32);
     let mut sum = [s.splat_i32(0); R];
     for (i, scales) in g.scales.iter().enumerate() {
         let mut dots = [s.splat_i32(0); R];
