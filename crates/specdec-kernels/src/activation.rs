@@ -67,11 +67,12 @@ fn gated(
         up.len()
     );
     let out = out.split(rows);
-    let tiles_per_row = cols.div_ceil(TILE);
-    cpu.pool.run(out.tiles() * tiles_per_row, &|tile| {
-        let start = tile % tiles_per_row * TILE;
+    // By columns first, as the product before parts its outputs among threads.
+    let (down, across) = (out.tiles(), cols.div_ceil(TILE));
+    cpu.pool.run(down * across, &|tile| {
+        let start = tile / down * TILE;
         let range = start..(start + TILE).min(cols);
-        for row in out.of_tile(tile / tiles_per_row) {
+        for row in out.of_tile(tile % down) {
             let (gate, up) = (&gate[row * cols..][range.clone()], &up[row * cols..][range.clone()]);
             // SAFETY: tiles do not overlap.
             let out = unsafe { out.run(row, range.clone()) };

@@ -69,9 +69,9 @@ pub fn linear(
     products: &mut [Product<'_>],
 ) -> Result<(), PoolError> {
     let jobs: Vec<Job<'_>> = products.iter_mut().map(|p| job(acts, rows, p)).collect();
-    let tiles = plan(jobs.iter().map(Job::panels), cpu.pool.threads(), rows);
-    cpu.pool.run(tiles.len(), &|i| {
-        let Tile { product, panels } = &tiles[i];
+    let plan = plan(&jobs.iter().map(Job::panels), cpu.pool.threads(), rows);
+    cpu.pool.run_shares(plan.tiles.len(), &|thread| plan.ends[thread], &|i| {
+        let Tile { product, panels } = &plan.tiles[i];
         jobs[*product].run(cpu, acts, rows, panels.clone());
     })
 }

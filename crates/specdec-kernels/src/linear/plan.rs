@@ -14,55 +14,94 @@ pub(super) struct Tile {
     pub(super) panels: Range<usize>,
 }
 
-/// Cuts products, given as (panels, bytes of a panel), into tiles that shrink towards the end: a
-/// thread claims at most half of its share of what is left, so few claims are made and all threads
-/// end together. With many rows a panel is work enough for a tile.
+/// The tiles of a region.
+pub(super) struct Plan {
+    /// Those of the first thread, then those of the second, and so on.
+    pub(super) tiles: Vec<Tile>,
+    /// Where the tiles of each thread end.
+    pub(super) ends: Vec<usize>,
+}
+
+/// Cuts products, given as (panels, bytes of a panel). Every thread gets as large a part of each of
+/// them, in the order of threads, in tiles that shrink towards the end: one takes at most half of
+/// what its thread has left, so few claims are made, and there is something to take over for
+/// threads that are done. With many rows a panel is work enough for a tile.
 pub(super) fn plan(
-    products: impl Iterator<Item = (usize, usize)> + Clone,
+    products: &(impl Iterator<Item = (usize, usize)> + Clone),
     threads: usize,
     rows: usize,
-) -> Vec<Tile> {
+) -> Plan {
     let least = LEAST / rows.max(1);
-    let mut left: usize = products.clone().map(|(panels, bytes)| panels * bytes).sum();
-    let mut tiles = Vec::new();
-    for (product, (panels, bytes)) in products.enumerate() {
-        let mut start = 0;
-        while start < panels {
-            let target = (left / (2 * threads)).clamp(least, MOST);
-            let end = panels.min(start + (target / bytes.max(1)).max(1));
-            left -= (end - start) * bytes;
-            tiles.push(Tile { product, panels: start..end });
-            start = end;
+    let mut plan = Plan { tiles: Vec::new(), ends: Vec::with_capacity(threads) };
+    for thread in 0..threads {
+        let own = |panels: usize| panels * thread / threads..panels * (thread + 1) / threads;
+        let bytes_of = |(panels, bytes): (usize, usize)| own(panels).len() * bytes;
+        let mut left: usize = products.clone().map(bytes_of).sum();
+        for (product, (panels, bytes)) in products.clone().enumerate() {
+            let Range { mut start, end: last } = own(panels);
+            while start < last {
+                let target = (left / 2).clamp(least, MOST);
+                let end = last.min(start + (target / bytes.max(1)).max(1));
+                left -= (end - start) * bytes;
+                plan.tiles.push(Tile { product, panels: start..end });
+                start = end;
+            }
         }
+        plan.ends.push(plan.tiles.len());
     }
-    tiles
+    plan
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const PRODUCTS: [&[(usize, usize)]; 3] =
+        [&[], &[(1, 5)], &[(96, 14_000), (16, 14_000), (17, 20_000)]];
+
     #[test]
     fn tiles_cover_every_panel_once_and_in_order() {
-        for products in [vec![], vec![(1, 5)], vec![(96, 14_000), (16, 14_000), (17, 20_000)]] {
+        for products in PRODUCTS {
             for (threads, rows) in [(1, 1), (2, 8), (64, 100)] {
-                let tiles = plan(products.iter().copied(), threads, rows);
+                let plan = plan(&products.iter().copied(), threads, rows);
                 for (product, (panels, _)) in products.iter().enumerate() {
-                    let own = tiles.iter().filter(|tile| tile.product == product);
+                    let own = plan.tiles.iter().filter(|tile| tile.product == product);
                     let all: Vec<usize> = own.flat_map(|tile| tile.panels.clone()).collect();
                     assert_eq!(all, (0..*panels).collect::<Vec<_>>());
                 }
+                assert_eq!((plan.ends.len(), plan.ends.last()), (threads, Some(&plan.tiles.len())));
             }
         }
     }
 
     #[test]
-    fn tiles_shrink_to_the_least_size() {
-        let tiles = plan([(600, 10_000)].into_iter(), 2, 1);
-        let sizes: Vec<usize> = tiles.iter().map(|tile| tile.panels.len()).collect();
-        assert_eq!(sizes[0], 52);
-        assert!(sizes.is_sorted_by(|a, b| a >= b));
-        assert_eq!(sizes.last(), Some(&1));
-        assert!(sizes.len() < 40, "{sizes:?}");
+    fn threads_get_the_same_part_of_every_product() {
+        for (threads, rows) in [(2, 1), (3, 16)] {
+            let plan = plan(&PRODUCTS[2].iter().copied(), threads, rows);
+            let mut start = 0;
+            for (thread, end) in plan.ends.iter().enumerate() {
+                let tiles = &plan.tiles[start..*end];
+                for (product, (panels, _)) in PRODUCTS[2].iter().enumerate() {
+                    let own = tiles.iter().filter(|tile| tile.product == product);
+                    let found: usize = own.map(|tile| tile.panels.len()).sum();
+                    let first = tiles.iter().find(|tile| tile.product == product).unwrap();
+                    assert_eq!(first.panels.start, panels * thread / threads);
+                    assert!(found.abs_diff(panels / threads) <= 1, "{found} of {panels}");
+                }
+                start = *end;
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_of_a_thread_shrink_to_the_least_size() {
+        let plan = plan(&[(600, 10_000)].into_iter(), 2, 1);
+        for tiles in [&plan.tiles[..plan.ends[0]], &plan.tiles[plan.ends[0]..]] {
+            let sizes: Vec<usize> = tiles.iter().map(|tile| tile.panels.len()).collect();
+            assert_eq!(sizes[0], 52);
+            assert!(sizes.is_sorted_by(|a, b| a >= b));
+            assert_eq!(sizes.last(), Some(&1));
+            assert!(sizes.len() < 20, "{sizes:?}");
+        }
     }
 }

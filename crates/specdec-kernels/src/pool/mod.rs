@@ -2,11 +2,13 @@
 //!
 //! Nothing waits for a thread that does not run, except in the middle of a tile: a worker takes
 //! part only once it has entered a region by itself, and the caller goes on claiming tiles until
-//! none is left. So a foreign process on one core costs its share and no more. Which thread runs
-//! which tile is left to chance; kernels are written so that no result depends on it.
+//! none is left. So a foreign process on one core costs its share and no more. Every thread begins
+//! with a share of its own, but which one runs a tile in the end is left to chance; kernels are
+//! written so that no result depends on it.
 
 mod float_env;
 mod region;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -18,6 +20,7 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::threads::available_threads;
 use region::{Shared, guarded, in_tile};
+use shares::equal;
 use word::MAX_THREADS;
 
 /// What a pool can refuse or report.
@@ -78,7 +81,7 @@ impl Pool {
             return Err(PoolError::ThreadCount { threads });
         }
         let mut pool = Self {
-            shared: Arc::default(),
+            shared: Arc::new(Shared::new(threads)),
             workers: ManuallyDrop::new(Vec::with_capacity(threads - 1)),
             turn: Mutex::default(),
             owner: std::process::id(),
@@ -89,7 +92,7 @@ impl Pool {
             let shared = Arc::clone(&pool.shared);
             let worker = Builder::new()
                 .name(format!("specdec-{index}"))
-                .spawn(move || shared.serve(spin))
+                .spawn(move || shared.serve(index, spin))
                 .map_err(|source| PoolError::Spawn { index, threads, source })?;
             pool.workers.push(worker);
         }
@@ -103,13 +106,29 @@ impl Pool {
 
     /// Calls `f(tile)` once for every tile in `0..tiles` and returns when all calls are done.
     ///
-    /// Tiles run on any thread, in any order, with the default floating-point environment. A run
-    /// inside a tile is worked off in place by the thread that asked.
+    /// Tiles run on any thread, in any order, with the default floating-point environment; neighbours
+    /// mostly on the same thread, and the first ones on that of the first ones in the run before. A
+    /// run inside a tile is worked off in place by the thread that asked.
     ///
     /// # Errors
     /// `Panicked` when a call panicked (tiles not begun by then are left out), `Forked` in a
     /// process that did not make the pool.
     pub fn run(&self, tiles: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), PoolError> {
+        let threads = self.threads();
+        self.run_shares(tiles, &|thread| equal(tiles, threads, thread), f)
+    }
+
+    /// The same with given shares: thread i, counted from 0, begins with the tiles from the end of
+    /// the share before its own to `end(i)`. The last share ends at `tiles`.
+    ///
+    /// # Errors
+    /// As [`Pool::run`].
+    pub(crate) fn run_shares(
+        &self,
+        tiles: usize,
+        end: &dyn Fn(usize) -> usize,
+        f: &(dyn Fn(usize) + Sync),
+    ) -> Result<(), PoolError> {
         let here = std::process::id();
         if here != self.owner {
             return Err(PoolError::Forked { owner: self.owner, here });
@@ -119,7 +138,7 @@ impl Pool {
         } else {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             let wake = self.workers.iter().take(tiles - 1).map(JoinHandle::thread);
-            self.shared.region(tiles, f, wake)
+            self.shared.region(end, f, wake)
         };
         ran.map_err(|message| PoolError::Panicked { message })
     }

@@ -3,12 +3,12 @@
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::float_env::DefaultFloatEnv;
+use super::shares::Shares;
 use super::word::Word;
 
 /// How long anyone waits awake. The regions of a forward follow each other within microseconds;
@@ -27,28 +27,19 @@ pub(super) fn in_tile() -> bool {
     IN_TILE.get()
 }
 
-/// The function of the open region, its lifetime erased, and its tiles.
-#[derive(Clone, Copy)]
-struct Job {
-    f: *const (dyn Fn(usize) + Sync),
-    tiles: usize,
-}
+/// The function of the open region, its lifetime erased.
+type Job = *const (dyn Fn(usize) + Sync);
 
-/// What caller and workers share. The cursor, hit once per tile, has its own cache line.
-#[derive(Default)]
+/// What caller and workers share.
 pub(super) struct Shared {
     pub(super) word: Word,
     job: UnsafeCell<Option<Job>>,
-    cursor: Line<AtomicUsize>,
+    shares: Shares,
     /// Message of the first panic in the region.
     panic: Mutex<Option<String>>,
     /// Where the caller sleeps when a worker takes long over its last tile.
     finish: (Mutex<()>, Condvar),
 }
-
-#[derive(Default)]
-#[repr(align(128))]
-struct Line<T>(T);
 
 // SAFETY: everything but `job` is Sync by itself. `job` is written by the caller alone, before it
 // opens a region and after the region before it was closed and empty; workers read it only inside
@@ -59,11 +50,22 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// Caller: runs all tiles, with the help of workers that come in time; `wake` those that
-    /// sleep. At most one caller at a time. `Err` holds the message of the first panic.
+    pub(super) fn new(threads: usize) -> Self {
+        Self {
+            word: Word::default(),
+            job: UnsafeCell::default(),
+            shares: Shares::new(threads),
+            panic: Mutex::default(),
+            finish: (Mutex::default(), Condvar::default()),
+        }
+    }
+
+    /// Caller, thread 0: runs all tiles, of which thread i has a share that ends at `end(i)`, with
+    /// the help of workers that come in time; `wake` those that sleep. At most one caller at a
+    /// time. `Err` holds the message of the first panic.
     pub(super) fn region<'a>(
         &self,
-        tiles: usize,
+        end: &dyn Fn(usize) -> usize,
         f: &(dyn Fn(usize) + Sync),
         wake: impl Iterator<Item = &'a Thread>,
     ) -> Result<(), String> {
@@ -71,30 +73,29 @@ impl Shared {
         #[expect(clippy::transmute_ptr_to_ptr, reason = "a cast cannot lengthen the lifetime")]
         // SAFETY: only the lifetime changes. The pointer is followed by threads inside this
         // region, and this function does not return, or unwind, before all have left.
-        let f: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(erased) };
-        let job = Job { f, tiles };
+        let job: Job = unsafe { std::mem::transmute(erased) };
         // SAFETY: we are the only caller and no region is open, so nobody reads `job`.
         unsafe { *self.job.get() = Some(job) };
-        self.cursor.0.store(0, Relaxed);
+        self.shares.deal(end);
         if self.word.open().sleepers() > 0 {
             wake.for_each(Thread::unpark);
         }
-        self.drain(job);
+        self.drain(job, 0);
         if self.word.close().workers() > 0 {
             self.wait_for_workers();
         }
         lock(&self.panic).take().map_or(Ok(()), Err)
     }
 
-    /// Worker: serves regions until the pool stops.
-    pub(super) fn serve(&self, spin: bool) {
+    /// Worker: serves regions, as thread number `thread`, until the pool stops.
+    pub(super) fn serve(&self, thread: usize, spin: bool) {
         // No region has generation 0 before the count wraps.
         let mut known = 0;
         while let Some(generation) = self.await_region(known, spin) {
             known = generation;
             // SAFETY: we are inside the region; see `Sync`.
             if let Some(job) = unsafe { *self.job.get() } {
-                self.drain(job);
+                self.drain(job, thread);
             }
             if self.word.leave() {
                 // The caller holds the lock from its last look at the word until it sleeps.
@@ -146,21 +147,16 @@ impl Shared {
         self.word.caller_goes_on();
     }
 
-    /// Claims and runs tiles until there are none. The order of the counter alone makes each
-    /// claim unique; what the tiles read was published by `Word::open`.
-    fn drain(&self, job: Job) {
+    /// Claims and runs tiles until there are none. What they read was published by `Word::open`.
+    fn drain(&self, job: Job, thread: usize) {
         let ran = guarded(|| {
-            loop {
-                let tile = self.cursor.0.fetch_add(1, Relaxed);
-                if tile >= job.tiles {
-                    return;
-                }
-                // SAFETY: we are inside the region, so `f` is still borrowed by its caller.
-                unsafe { (*job.f)(tile) };
+            for tile in self.shares.claims(thread) {
+                // SAFETY: we are inside the region, so the function is still borrowed by its caller.
+                unsafe { (*job)(tile) };
             }
         });
         if let Err(message) = ran {
-            self.cursor.0.store(job.tiles, Relaxed);
+            self.shares.drop_all();
             lock(&self.panic).get_or_insert(message);
         }
     }

@@ -1,6 +1,6 @@
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -57,15 +57,45 @@ fn a_worker_that_takes_part_runs_on_another_thread() {
 }
 
 #[test]
+fn every_thread_begins_with_its_own_share() {
+    let pool = Pool::new(3).unwrap();
+    let (all, threads) = (Barrier::new(3), [const { OnceLock::new() }; 6]);
+    for round in 0..200 {
+        // Nobody leaves a first tile before all are in theirs, so none of them was taken over.
+        pool.run(6, &|tile| {
+            let here = std::thread::current().id();
+            if tile % 2 == 0 {
+                all.wait();
+                assert_eq!(*threads[tile].get_or_init(|| here), here, "tile {tile}, run {round}");
+            }
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn shares_are_equal_but_for_one_tile() {
+    for threads in 1..=5 {
+        for tiles in [0, 1, 2, 5, 17] {
+            let ends: Vec<usize> = (0..threads).map(|i| equal(tiles, threads, i)).collect();
+            assert_eq!(ends.last(), Some(&tiles));
+            let sizes = (0..threads).map(|i| ends[i] - i.checked_sub(1).map_or(0, |i| ends[i]));
+            let sizes: Vec<usize> = sizes.collect();
+            assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[threads - 1] <= 1);
+        }
+    }
+}
+
+#[test]
 fn nobody_waits_for_workers_that_do_not_come() {
     // No thread serves this region, although one is expected.
     let ran = AtomicUsize::new(0);
-    let shared = Shared::default();
+    let shared = Shared::new(3);
     for _ in 0..3 {
         let count = |_| {
             ran.fetch_add(1, Relaxed);
         };
-        shared.region(10, &count, std::iter::empty()).unwrap();
+        shared.region(&|thread| [4, 4, 10][thread], &count, std::iter::empty()).unwrap();
     }
     assert_eq!(ran.into_inner(), 30);
 }
