@@ -34,6 +34,7 @@ struct Query {
 }
 
 /// Weights and shares of the queries in hand.
+#[repr(C, align(64))]
 struct Hand {
     weights: [[f32; PAGE]; WIDE],
     shares: [Share; WIDE],
@@ -59,7 +60,7 @@ impl<E: Element> Kernel for Item<'_, E> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let mut room = E::room().take();
-        let shares = [[[0.0; LANES]; HEADER + MAX_HEAD_DIM / LANES]; WIDE];
+        let shares = [[Vector::ZERO; HEADER + MAX_HEAD_DIM / LANES]; WIDE];
         let mut hand = Hand { weights: [[0.0; PAGE]; WIDE], shares };
         for index in self.blocks.clone() {
             let mut row = self.run.rows.start;
@@ -145,7 +146,7 @@ impl<E: Element> Item<'_, E> {
         hand: &mut Hand,
     ) {
         let (d, start) = (self.pages.shape.head_dim, block.seen.start);
-        let mut q: [&[Vector]; M] = [&[]; M];
+        let mut q: [&[[f32; LANES]]; M] = [&[]; M];
         for (q, query) in q.iter_mut().zip(queries) {
             let at = (query.row * self.call.heads + query.head) * d;
             *q = self.call.q[at..at + d].as_chunks().0;

@@ -5,11 +5,36 @@
 //! are merged in order of position, each wholly computed before; so it does not matter who computed
 //! it, and when.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::kv::PAGE;
 use crate::math::exp;
 use crate::simd::{LANES, Simd};
 
-pub(super) type Vector = [f32; LANES];
+/// On a line of its own, so that no access takes two and no two threads write to one.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Vector([f32; LANES]);
+
+impl Vector {
+    pub(super) const ZERO: Self = Self([0.0; LANES]);
+}
+
+impl Deref for Vector {
+    type Target = [f32; LANES];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32; LANES] {
+        &self.0
+    }
+}
+
+impl DerefMut for Vector {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32; LANES] {
+        &mut self.0
+    }
+}
 
 /// Vectors of a share before its sums of values.
 pub(super) const HEADER: usize = 2;
@@ -60,7 +85,7 @@ pub(super) fn merge<S: Simd>(s: S, into: &mut [&mut [Vector]], next: &[&[Vector]
 
 /// The values of a share divided by the sum of its weights.
 #[inline(always)]
-pub(super) fn finish<S: Simd>(s: S, share: &[Vector], out: &mut [Vector]) {
+pub(super) fn finish<S: Simd>(s: S, share: &[Vector], out: &mut [[f32; LANES]]) {
     let sum = s.splat(s.sum(s.load(&share[1])));
     for (out, total) in out.iter_mut().zip(&share[HEADER..]) {
         s.store(s.div(s.load(total), sum), out);

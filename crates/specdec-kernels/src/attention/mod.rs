@@ -99,7 +99,7 @@ impl Partials {
     pub fn new(rows: usize, heads: usize, head_dim: usize) -> Self {
         let bytes = Self::bytes_for(rows, heads, head_dim);
         let share = HEADER + head_dim / LANES;
-        Self { vectors: vec![[0.0; LANES]; bytes / size_of::<Vector>()], share }
+        Self { vectors: vec![Vector::ZERO; bytes / size_of::<Vector>()], share }
     }
 
     /// Bytes of memory that partials for such calls take.

@@ -11,9 +11,6 @@ const MAX_QUERIES: usize = 128;
 /// Items that every thread should find.
 const ITEMS: usize = 8;
 
-/// Blocks below which an item costs more than it spreads.
-const LEAST: usize = 2;
-
 /// Rows that follow each other and read the same pages.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Run {
@@ -40,7 +37,9 @@ impl Run {
     }
 }
 
-/// A run, a kv head, and some blocks.
+/// A run, a kv head, and some blocks. Threads take pieces in order, so all kv heads of some blocks
+/// come before the next blocks: with the heads of a page, which lie side by side, on different
+/// threads, 1 to 8 rows over 4,096 positions of Qwen2.5 1.5B take 6 to 20 % longer.
 pub(super) struct Piece {
     pub(super) run: usize,
     pub(super) kv_head: usize,
@@ -70,7 +69,7 @@ impl Plan {
         if threads > 1 && runs.len() * kv_heads < wanted {
             parts = wanted.div_ceil(runs.len() * kv_heads);
             for run in &mut runs {
-                run.split = run.blocks.len() > LEAST;
+                run.split = run.blocks.len() > 1;
             }
             if runs.iter().map(|run| run.shares(heads)).sum::<usize>() > room {
                 for run in &mut runs {
@@ -82,12 +81,14 @@ impl Plan {
         for (index, run) in runs.iter_mut().enumerate() {
             run.shares = shares;
             shares += run.shares(heads);
-            let parts = if run.split { parts.min(run.blocks.len().div_ceil(LEAST)) } else { 1 };
-            for kv_head in 0..kv_heads {
-                let cut = |part| run.blocks.start + part * run.blocks.len() / parts;
-                pieces.extend((0..parts).map(|part| {
-                    let blocks = cut(part)..cut(part + 1);
-                    Piece { run: index, kv_head, blocks }
+            let parts = if run.split { parts.min(run.blocks.len()) } else { 1 };
+            let cut = |part| run.blocks.start + part * run.blocks.len() / parts;
+            for part in 0..parts {
+                let blocks = cut(part)..cut(part + 1);
+                pieces.extend((0..kv_heads).map(|kv_head| Piece {
+                    run: index,
+                    kv_head,
+                    blocks: blocks.clone(),
                 }));
             }
         }

@@ -1,5 +1,6 @@
 //! Values times weights, added key by key.
 
+use super::merge::Vector;
 use super::scores::ask;
 use crate::kv::{Element, PAGE};
 use crate::simd::{LANES, Simd};
@@ -13,7 +14,7 @@ pub(super) fn weigh<S: Simd, E: Element, const M: usize>(
     ahead: &[E],
     weights: &[[f32; PAGE]; M],
     first: usize,
-    sums: &mut [&mut [[f32; LANES]]; M],
+    sums: &mut [&mut [Vector]; M],
 ) {
     let vectors = sums[0].len();
     let values = values.as_chunks::<LANES>().0;
@@ -48,7 +49,7 @@ fn columns<S: Simd, E: Element, const M: usize, const C: usize>(
     ahead: &[E],
     weights: &[[f32; PAGE]; M],
     first: usize,
-    sums: &mut [&mut [[f32; LANES]]; M],
+    sums: &mut [&mut [Vector]; M],
     at: usize,
 ) {
     let vectors = sums[0].len();
