@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::pool::part;
+
 /// Bytes of weights below which claiming a tile costs too much beside reading it.
 const LEAST: usize = 16 << 10;
 /// Bytes beyond which a tile wins nothing, and a thread that is held up holds up the others longer.
@@ -34,7 +36,7 @@ pub(super) fn plan(
     let least = LEAST / rows.max(1);
     let mut plan = Plan { tiles: Vec::new(), ends: Vec::with_capacity(threads) };
     for thread in 0..threads {
-        let own = |panels: usize| panels * thread / threads..panels * (thread + 1) / threads;
+        let own = |panels: usize| part(panels, threads, thread);
         let bytes_of = |(panels, bytes): (usize, usize)| own(panels).len() * bytes;
         let mut left: usize = products.clone().map(bytes_of).sum();
         for (product, (panels, bytes)) in products.clone().enumerate() {
@@ -83,10 +85,8 @@ mod tests {
                 let tiles = &plan.tiles[start..*end];
                 for (product, (panels, _)) in PRODUCTS[2].iter().enumerate() {
                     let own = tiles.iter().filter(|tile| tile.product == product);
-                    let found: usize = own.map(|tile| tile.panels.len()).sum();
-                    let first = tiles.iter().find(|tile| tile.product == product).unwrap();
-                    assert_eq!(first.panels.start, panels * thread / threads);
-                    assert!(found.abs_diff(panels / threads) <= 1, "{found} of {panels}");
+                    let all: Vec<usize> = own.flat_map(|tile| tile.panels.clone()).collect();
+                    assert_eq!(all, part(*panels, threads, thread).collect::<Vec<_>>());
                 }
                 start = *end;
             }

@@ -20,8 +20,9 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::threads::available_threads;
 use region::{Shared, guarded, in_tile};
-use shares::equal;
 use word::MAX_THREADS;
+
+pub(crate) use shares::part;
 
 /// What a pool can refuse or report.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +116,7 @@ impl Pool {
     /// process that did not make the pool.
     pub fn run(&self, tiles: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), PoolError> {
         let threads = self.threads();
-        self.run_shares(tiles, &|thread| equal(tiles, threads, thread), f)
+        self.run_shares(tiles, &|thread| part(tiles, threads, thread).end, f)
     }
 
     /// The same with given shares: thread i, counted from 0, begins with the tiles from the end of

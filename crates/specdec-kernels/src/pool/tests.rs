@@ -74,14 +74,16 @@ fn every_thread_begins_with_its_own_share() {
 }
 
 #[test]
-fn shares_are_equal_but_for_one_tile() {
+fn parts_cover_all_in_order_and_differ_by_one_at_most() {
     for threads in 1..=5 {
-        for tiles in [0, 1, 2, 5, 17] {
-            let ends: Vec<usize> = (0..threads).map(|i| equal(tiles, threads, i)).collect();
-            assert_eq!(ends.last(), Some(&tiles));
-            let sizes = (0..threads).map(|i| ends[i] - i.checked_sub(1).map_or(0, |i| ends[i]));
-            let sizes: Vec<usize> = sizes.collect();
+        for all in [0, 1, 2, 5, 17] {
+            let parts: Vec<_> = (0..threads).map(|thread| part(all, threads, thread)).collect();
+            let sizes: Vec<usize> = parts.iter().map(ExactSizeIterator::len).collect();
             assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[threads - 1] <= 1);
+            assert_eq!(
+                parts.into_iter().flatten().collect::<Vec<_>>(),
+                (0..all).collect::<Vec<_>>()
+            );
         }
     }
 }
