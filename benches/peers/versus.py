@@ -54,8 +54,9 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Cel
             _say,
             peer_widths=options.widths,
         )
-        runs = _all_models(setting, target=name == options.model[0])
-        if name == options.model[0]:
+        target = name not in OTHERS
+        runs = _all_models(setting, target=target)
+        if target:
             runs |= _target_only(setting, options.llama_avx2)
         for cell in options.cell:
             if cell in runs:
@@ -73,7 +74,7 @@ def _all_models(setting: Setting, *, target: bool) -> dict[str, Callable[[], Cel
 
 
 def _target_only(setting: Setting, avx2: Path | None) -> dict[str, Callable[[], Cell]]:
-    """The cells of the target alone."""
+    """The cells that only a target has."""
     found: dict[str, Callable[[], Cell]] = {
         "busy": lambda: cells.busy(setting, 0.45),
         "memory": lambda: cells.memory(setting, 1.15),
@@ -119,7 +120,7 @@ def _options() -> argparse.Namespace:
         "--model",
         nargs="+",
         default=[TARGET, *OTHERS],
-        help="names or files; the first has the target's bars",
+        help=f"names or files; all but {' and '.join(OTHERS)} have the target's bars",
     )
     parser.add_argument("--cell", nargs="+", choices=CELLS, default=CELLS)
     parser.add_argument("--pairs", type=int, default=15)
