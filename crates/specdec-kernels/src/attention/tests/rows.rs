@@ -15,12 +15,23 @@ fn windows(p: usize) -> [u32; 4] {
     [0, p / 2, p.saturating_sub(3), p].map(|from| from as u32)
 }
 
-/// The rows one by one as plain decoding computes them: positions in order, pages in order.
-fn plain(cpu: &Cpu, text: &Text, len: usize) -> Rows {
+/// A store with all positions before the last rows, pages in order, and their number.
+fn prompted(cpu: &Cpu, text: &Text, len: usize) -> (KvStore, usize) {
     let mut kv = text.model.store(cpu);
     let first = len.saturating_sub(LAST);
     let prompt: Vec<u32> = (0..first as u32).collect();
     text.put(cpu, &mut kv, &prompt, &prompt);
+    (kv, first)
+}
+
+/// Slots here and there, for the nodes of a tree.
+fn scattered(nodes: usize) -> Vec<u32> {
+    (0..nodes as u32).map(|i| 500 - i * 23 % 64 - i % 3 * 64).collect()
+}
+
+/// The rows one by one as plain decoding computes them: positions in order, pages in order.
+fn plain(cpu: &Cpu, text: &Text, len: usize) -> Rows {
+    let (mut kv, first) = prompted(cpu, text, len);
     let mut rows = Vec::new();
     for p in first..len {
         let slot = [p as u32];
@@ -67,12 +78,9 @@ fn chunk(cpu: &Cpu, text: &Text, len: usize) -> Rows {
 
 /// The last rows as a path of a tree whose nodes lie anywhere, between the nodes of another path.
 fn tree(cpu: &Cpu, text: &Text, len: usize) -> Rows {
-    let mut kv = text.model.store(cpu);
-    let first = len.saturating_sub(LAST);
-    let prompt: Vec<u32> = (0..first as u32).collect();
-    text.put(cpu, &mut kv, &prompt, &prompt);
+    let (mut kv, first) = prompted(cpu, text, len);
     let other = Text::new(text.model, len, 77);
-    let slots: Vec<u32> = (0..2 * LAST as u32).map(|i| 500 - i * 23 % 64 - i % 3 * 64).collect();
+    let slots = scattered(2 * LAST);
     let (mut q, mut ours, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for (p, slots) in (first as u32..len as u32).zip(slots.chunks(2)) {
         ours.push(slots[0]);
@@ -89,13 +97,10 @@ fn tree(cpu: &Cpu, text: &Text, len: usize) -> Rows {
 /// The last rows as a path of a tree, each beside the one before it, so that they share what is put
 /// together; but before the last one stands another in its place.
 fn path(cpu: &Cpu, text: &Text, len: usize) -> Rows {
-    let mut kv = text.model.store(cpu);
-    let first = len.saturating_sub(LAST);
-    let prompt: Vec<u32> = (0..first as u32).collect();
-    text.put(cpu, &mut kv, &prompt, &prompt);
+    let (mut kv, first) = prompted(cpu, text, len);
     let other = Text::new(text.model, len, 77);
     let last = len - 1 - first;
-    let slots: Vec<u32> = (0..LAST as u32).map(|i| 500 - i * 23 % 64 - i % 3 * 64).collect();
+    let slots = scattered(LAST);
     let (mut q, mut paths) = (Vec::new(), Vec::new());
     for i in 0..=last {
         let p = (first + i) as u32;
