@@ -70,7 +70,7 @@ pub fn linear(
 ) -> Result<(), PoolError> {
     let jobs: Vec<Job<'_>> = products.iter_mut().map(|p| job(acts, rows, p)).collect();
     let plan = plan(&jobs.iter().map(Job::panels), cpu.pool.threads(), rows);
-    cpu.pool.run_shares(plan.tiles.len(), &|thread| plan.ends[thread], &|i| {
+    cpu.pool.run_shares(&|thread| plan.ends[thread], &|i| {
         let Tile { product, panels } = &plan.tiles[i];
         jobs[*product].run(cpu, acts, rows, panels.clone());
     })

@@ -116,20 +116,20 @@ impl Pool {
     /// process that did not make the pool.
     pub fn run(&self, tiles: usize, f: &(dyn Fn(usize) + Sync)) -> Result<(), PoolError> {
         let threads = self.threads();
-        self.run_shares(tiles, &|thread| part(tiles, threads, thread).end, f)
+        self.run_shares(&|thread| part(tiles, threads, thread).end, f)
     }
 
     /// The same with given shares: thread i, counted from 0, begins with the tiles from the end of
-    /// the share before its own to `end(i)`. The last share ends at `tiles`.
+    /// the share before its own to `end(i)`. There are as many tiles as the last share ends at.
     ///
     /// # Errors
     /// As [`Pool::run`].
     pub(crate) fn run_shares(
         &self,
-        tiles: usize,
         end: &dyn Fn(usize) -> usize,
         f: &(dyn Fn(usize) + Sync),
     ) -> Result<(), PoolError> {
+        let tiles = end(self.workers.len());
         let here = std::process::id();
         if here != self.owner {
             return Err(PoolError::Forked { owner: self.owner, here });

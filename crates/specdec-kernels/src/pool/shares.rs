@@ -61,8 +61,8 @@ impl Share {
     }
 }
 
-/// What falls to a thread of `all` things in order: parts as equal as can be, the larger ones first.
-pub(crate) fn part(all: usize, threads: usize, thread: usize) -> Range<usize> {
-    let start = |thread: usize| thread * (all / threads) + thread.min(all % threads);
-    start(thread)..start(thread + 1)
+/// Part `i` of `all` things in order, cut into `parts` as equal as can be, the larger ones first.
+pub(crate) fn part(all: usize, parts: usize, i: usize) -> Range<usize> {
+    let start = |i: usize| i * (all / parts) + i.min(all % parts);
+    start(i)..start(i + 1)
 }
